@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 packages=(
   gcc clang cmake ninja-build pkg-config clang-format git
   libmicrohttpd-dev libuv1-dev libjansson-dev libopenblas-dev libwslay-dev libsodium-dev zlib1g-dev
+  libhdf5-dev
   libcmocka-dev libclang-rt-14-dev
 )
 
