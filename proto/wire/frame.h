@@ -8,6 +8,8 @@
 //          8  f64  timestamp  the client's clock in seconds, echoed
 //
 // Pose payload: f32 pose[count][3] axis-angle radians, f32 trans[3] metres.
+// Result payload, n numbers (3 V or Z): f32 n floats; f16 n IEEE halves; i16 one f32 scale, then n
+// integers. V, Z and the encoding are those of the session.
 // Codecs only: no I/O, no allocation, any thread. Test vectors: tests/proto/cases.
 #ifndef DSNET_WIRE_FRAME_H
 #define DSNET_WIRE_FRAME_H
@@ -71,9 +73,16 @@ struct frame_pose {
   float trans[3];                    // metres
 };
 
-// Parses and checks a pose frame. On an error `pose->header` is filled if 16 bytes were there, the
-// rest is undefined. Checking seq against the session is the caller's.
+// Parses and checks a pose frame: exactly the size its header says, and every value, those of
+// unused joints and the timestamp too, finite and within the limits above. On an error
+// `pose->header` is filled if 16 bytes were there, the rest is undefined. Checking seq against the
+// session is the caller's.
 enum wire_error frame_pose_read(const uint8_t *bytes, size_t size, struct frame_pose *pose);
+
+// Bytes of a whole result frame, header included, for V vertices and Z latents; 0 when kind or
+// encoding is none a server sends.
+size_t frame_result_size(enum frame_kind kind, enum frame_encoding encoding, uint32_t vertices,
+                         uint32_t latents);
 
 // Writes a 22-joint pose frame of FRAME_HEADER_SIZE + 276 bytes; returns its size.
 size_t frame_pose_write(const struct frame_pose *pose, uint8_t out[FRAME_POSE_SIZE_MAX]);

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// wire/message.c and wire/text.c beyond the case folders: round trips, escaping, every truncation,
+// buffers of every size, allocations that fail.
+#include "wire/message.h"
+#include "wire/text.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+
+// Parses a copy of exactly `size` bytes, so that a sanitizer sees a read past them.
+static enum wire_error parse(const char *text, size_t size, struct message *message,
+                             char why[256]) {
+  char *copy = malloc(size ? size : 1);
+  assert_non_null(copy);
+  memcpy(copy, text, size);
+  enum wire_error error = message_read(copy, size, message, why, 256);
+  free(copy);
+  return error;
+}
+
+static struct message an_open(void) {
+  struct message message;
+  memset(&message, 0, sizeof message);
+  message.type = MESSAGE_OPEN;
+  message_open_init(&message.open);
+  strcpy(message.open.model, "quote\" back\\ slash/ é");
+  for (int i = 0; i < MESSAGE_BETAS_KEPT; i++)
+    message.open.betas[i] = 0.1f * (float)(i - 5);
+  message.open.fps = 59.94;
+  message.open.up = MESSAGE_UP_Y;
+  message.open.output = FRAME_LATENT;
+  message.open.encoding = FRAME_I16;
+  message.open.delivery = MESSAGE_DELIVERY_LATEST;
+  message.open.checkpoint_every = UINT32_MAX;
+  memset(message.open.resume, 'A', MESSAGE_TOKEN_MAX - 1);
+  return message;
+}
+
+static struct message an_opened(void) {
+  struct message message;
+  memset(&message, 0, sizeof message);
+  message.type = MESSAGE_OPENED;
+  message.opened = (struct message_opened){.session = "s\"1",
+                                           .model = "m",
+                                           .vertices = 6890,
+                                           .latents = 64,
+                                           .fps = 60,
+                                           .next_seq = UINT32_MAX,
+                                           .trained = 1};
+  return message;
+}
+
+static struct message an_error(const char *text) {
+  struct message message;
+  memset(&message, 0, sizeof message);
+  message.type = MESSAGE_ERROR;
+  message.error = (struct message_error){.has_seq = 1, .seq = 7, .code = "bad_seq"};
+  snprintf(message.error.text, sizeof message.error.text, "%s", text);
+  return message;
+}
+
+static void round_trip(const struct message *message, struct message *back) {
+  char text[MESSAGE_SIZE_MAX + 1], why[256];
+  size_t length = message_write(message, text, sizeof text);
+  assert_int_not_equal(length, 0);
+  assert_int_equal(length, strlen(text));
+  memset(back, 0, sizeof *back);
+  enum wire_error error = parse(text, length, back, why);
+  if (error != WIRE_OK)
+    fail_msg("%s: %s", text, why);
+  assert_int_equal(back->type, message->type);
+}
+
+static void an_open_reads_back_as_written(void **state) {
+  (void)state;
+  struct message message = an_open(), back;
+  round_trip(&message, &back);
+  assert_string_equal(back.open.model, message.open.model);
+  assert_memory_equal(back.open.betas, message.open.betas, sizeof message.open.betas);
+  assert_true(back.open.fps == message.open.fps);
+  assert_int_equal(back.open.up, message.open.up);
+  assert_int_equal(back.open.output, message.open.output);
+  assert_int_equal(back.open.encoding, message.open.encoding);
+  assert_int_equal(back.open.delivery, message.open.delivery);
+  assert_int_equal(back.open.checkpoint_every, message.open.checkpoint_every);
+  assert_string_equal(back.open.resume, message.open.resume);
+}
+
+static void the_defaults_read_back_as_defaults(void **state) {
+  (void)state;
+  struct message message = {.type = MESSAGE_OPEN}, back, defaults;
+  message_open_init(&message.open);
+  round_trip(&message, &back);
+  char why[256];
+  assert_int_equal(parse("{\"type\":\"open\"}", 15, &defaults, why), WIRE_OK);
+  assert_string_equal(why, "");
+  assert_string_equal(back.open.model, defaults.open.model);
+  assert_true(back.open.fps == 60 && defaults.open.fps == 60);
+  assert_int_equal(back.open.output, defaults.open.output);
+  assert_string_equal(back.open.resume, "");
+}
+
+static void an_opened_reads_back_as_written(void **state) {
+  (void)state;
+  struct message message = an_opened(), back;
+  round_trip(&message, &back);
+  assert_string_equal(back.opened.session, "s\"1");
+  assert_string_equal(back.opened.model, "m");
+  assert_int_equal(back.opened.vertices, 6890);
+  assert_int_equal(back.opened.latents, 64);
+  assert_true(back.opened.fps == 60);
+  assert_int_equal(back.opened.next_seq, UINT32_MAX);
+  assert_int_equal(back.opened.trained, 1);
+}
+
+static void an_error_of_any_text_is_valid_json(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *reads;
+  } texts[] = {
+      {"plain", "plain"},
+      {"\"\\/\b\f\n\r\t\x01\x1f\x7f", "\"\\/????????"},
+      {"é舞🙂", "é舞🙂"},
+      {"cut \xc3", "cut ?"},
+      {"\xff\xfe\x80 \xc0\xaf \xed\xa0\x80 \xf5\x80\x80\x80", "??? ?? ??? ????"},
+      {"</script>", "</script>"},
+  };
+  for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    struct message message = an_error(texts[i].text), back;
+    round_trip(&message, &back);
+    assert_string_equal(back.error.text, texts[i].reads);
+    assert_string_equal(back.error.code, "bad_seq");
+    assert_int_equal(back.error.has_seq, 1);
+    assert_int_equal(back.error.seq, 7);
+    message.error.has_seq = 0;
+    round_trip(&message, &back);
+    assert_int_equal(back.error.has_seq, 0);
+  }
+}
+
+static void every_truncation_is_refused(void **state) {
+  (void)state;
+  struct message messages[] = {an_open(), an_opened(), an_error("\"é\"")};
+  strcpy(messages[0].open.resume, "AAEC");
+  for (size_t i = 0; i < 3; i++) {
+    char text[2048], why[256];
+    struct message back;
+    size_t length = message_write(&messages[i], text, sizeof text);
+    assert_int_not_equal(length, 0);
+    for (size_t cut = 0; cut < length; cut++) {
+      assert_int_equal(parse(text, cut, &back, why), WIRE_BAD_JSON);
+      assert_true(why[0]);
+    }
+  }
+}
+
+static void a_buffer_too_small_gets_nothing(void **state) {
+  (void)state;
+  struct message messages[] = {an_opened(), an_error("text")};
+  for (size_t i = 0; i < 2; i++) {
+    char text[512];
+    size_t length = message_write(&messages[i], text, sizeof text);
+    assert_int_not_equal(length, 0);
+    for (size_t size = 0; size <= length + 1; size++) {
+      char *out = malloc(size ? size : 1);
+      assert_non_null(out);
+      assert_int_equal(message_write(&messages[i], out, size), size == length + 1 ? length : 0);
+      free(out);
+    }
+  }
+}
+
+static void what_json_cannot_hold_is_not_written(void **state) {
+  (void)state;
+  char text[MESSAGE_SIZE_MAX + 1];
+  struct message message = an_open();
+  message.open.betas[3] = NAN;
+  assert_int_equal(message_write(&message, text, sizeof text), 0);
+  message = an_open();
+  message.open.fps = INFINITY;
+  assert_int_equal(message_write(&message, text, sizeof text), 0);
+  message = an_opened();
+  strcpy(message.opened.model, "\xff");
+  assert_int_equal(message_write(&message, text, sizeof text), 0);
+  message = an_open();
+  message.open.output = FRAME_POSE;
+  assert_int_equal(message_write(&message, text, sizeof text), 0);
+  message.type = (enum message_type)99;
+  assert_int_equal(message_write(&message, text, sizeof text), 0);
+}
+
+static void a_refusal_names_the_member(void **state) {
+  (void)state;
+  static const struct {
+    const char *text, *mentions;
+  } refusals[] = {
+      {"{\"type\":\"open\",\"fps\":0}", "fps"},
+      {"{\"type\":\"open\",\"fps\":60,\"fps\":60}", "fps"},
+      {"{\"type\":\"open\",\"betas\":[0,0,\"x\"]}", "betas[2]"},
+      {"{\"type\":\"open\",\"up\":\"sideways\"}", "sideways"},
+      {"{\"type\":\"open\",\"checkpoint_every\":-1}", "checkpoint_every"},
+      {"{\"type\":\"open\",\"resume\":\"\"}", "resume"},
+      {"{\"type\":\"opened\",\"session\":\"s\"}", "model"},
+      {"{\"type\":\"error\",\"code\":\"c\"}", "message"},
+      {"{\"type\":\"\\u001b[2J\"}", "?[2J"},
+  };
+  for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
+    struct message message;
+    char why[256];
+    assert_int_not_equal(parse(refusals[i].text, strlen(refusals[i].text), &message, why), WIRE_OK);
+    if (!strstr(why, refusals[i].mentions))
+      fail_msg("\"%s\" does not mention \"%s\"", why, refusals[i].mentions);
+  }
+}
+
+static void the_reason_is_optional_and_fits_its_buffer(void **state) {
+  (void)state;
+  struct message message;
+  const char text[] = "{\"type\":\"open\",\"up\":\"ééééééééé\"}";
+  assert_int_equal(message_read(text, strlen(text), &message, NULL, 0), WIRE_BAD_MEMBER);
+  for (size_t size = 1; size < 40; size++) {
+    char *why = malloc(size), clean[64];
+    assert_non_null(why);
+    assert_int_equal(message_read(text, strlen(text), &message, why, size), WIRE_BAD_MEMBER);
+    assert_true(strlen(why) < size);
+    text_copy_line(clean, sizeof clean, why);
+    assert_string_equal(clean, why); // cut at a character's boundary
+    free(why);
+  }
+}
+
+static long allocations_left;
+
+static void *scarce_malloc(size_t size) {
+  return allocations_left-- > 0 ? malloc(size) : NULL;
+}
+
+// Every allocation of Jansson's fails in turn: the answer is a refusal, and nothing leaks (the
+// sanitizers watch).
+static void each_failing_allocation_is_an_answer(void **state) {
+  (void)state;
+  struct message message = an_open(), back;
+  strcpy(message.open.resume, "AAEC");
+  char text[2048], out[2048], why[256];
+  size_t length = message_write(&message, text, sizeof text);
+  json_set_alloc_funcs(scarce_malloc, free);
+  int reads = 0, writes = 0;
+  for (long allowed = 0; allowed < 1000 && (!reads || !writes); allowed++) {
+    allocations_left = allowed;
+    if (!writes && message_write(&message, out, sizeof out) == length)
+      writes = 1;
+    allocations_left = allowed;
+    if (!reads && message_read(text, length, &back, why, sizeof why) == WIRE_OK)
+      reads = 1;
+  }
+  json_set_alloc_funcs(malloc, free);
+  assert_true(reads && writes);
+  assert_string_equal(out, text);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_open_reads_back_as_written),
+      cmocka_unit_test(the_defaults_read_back_as_defaults),
+      cmocka_unit_test(an_opened_reads_back_as_written),
+      cmocka_unit_test(an_error_of_any_text_is_valid_json),
+      cmocka_unit_test(every_truncation_is_refused),
+      cmocka_unit_test(a_buffer_too_small_gets_nothing),
+      cmocka_unit_test(what_json_cannot_hold_is_not_written),
+      cmocka_unit_test(a_refusal_names_the_member),
+      cmocka_unit_test(the_reason_is_optional_and_fits_its_buffer),
+      cmocka_unit_test(each_failing_allocation_is_an_answer),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
