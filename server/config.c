@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(member) offsetof(struct config, member)
+
+static const struct option options[] = {
+    {"listen", "ADDRESS", "DSNET_LISTEN", OPTION_TEXT, AT(listen), "127.0.0.1", 0, 0, NULL, 0,
+     "Numeric address to listen on; 0.0.0.0 or :: for every interface."},
+    {"port", "N", "DSNET_PORT", OPTION_INT, AT(port), "8080", 0, 65535, NULL, 0,
+     "TCP port; 0 takes any free one, which is printed."},
+    {"body", "FILE", "DSNET_BODY", OPTION_TEXT, AT(body), NULL, 0, 0, NULL, 0,
+     "Body in the SMPL npz layout that the models belong to; without it the built-in one."},
+    {"model", "NAME=FILE", "DSNET_MODELS", OPTION_LIST, AT(models), NULL, 0, 0, NULL, 0,
+     "A model file and the name clients open it by; repeatable. Without it the built-in model is "
+     "served as \"default\"."},
+    {"threads", "N", "DSNET_THREADS", OPTION_INT, AT(threads), "0", 0, 256, NULL, 0,
+     "Compute threads; 0 starts one per core. Sessions are spread over them."},
+    {"max-batch", "N", "DSNET_MAX_BATCH", OPTION_INT, AT(max_batch), "64", 1, 1024, NULL, 0,
+     "Most sessions that one thread steps at once. Batches form from what is waiting; there is no "
+     "time window."},
+    {"max-sessions", "N", "DSNET_MAX_SESSIONS", OPTION_INT, AT(max_sessions), "1024", 1, 100000,
+     NULL, 0, "Streams served at once; further ones are refused with 503 and Retry-After."},
+    {"max-connections", "N", "DSNET_MAX_CONNECTIONS", OPTION_INT, AT(max_connections), "0", 0,
+     200000, NULL, 0,
+     "Sockets open at once, streams included; 0 is max-sessions + 64, so that probes are answered "
+     "when every session is taken."},
+    {"max-message", "BYTES", "DSNET_MAX_MESSAGE", OPTION_INT, AT(max_message), "16384", 1024,
+     16777216, NULL, 0,
+     "Largest WebSocket message accepted, counted over all its fragments; a larger one closes with "
+     "1009."},
+    {"frames-in-flight", "N", "DSNET_FRAMES_IN_FLIGHT", OPTION_INT, AT(frames_in_flight), "4", 1,
+     1024, NULL, 0,
+     "Frames of one session that may be waiting, computed or unsent; at that number its socket is "
+     "no longer read."},
+    {"idle-timeout", "S", "DSNET_IDLE_TIMEOUT", OPTION_REAL, AT(idle_timeout), "60", 0.1, 86400,
+     NULL, 0,
+     "Seconds after which a stream that has sent no message is closed; pings do not count."},
+    {"handshake-timeout", "S", "DSNET_HANDSHAKE_TIMEOUT", OPTION_REAL, AT(handshake_timeout), "10",
+     0.1, 3600, NULL, 0,
+     "Seconds a connection has to deliver a whole HTTP request, however slowly it trickles."},
+    {"close-timeout", "S", "DSNET_CLOSE_TIMEOUT", OPTION_REAL, AT(close_timeout), "3", 0.1, 600,
+     NULL, 0,
+     "Seconds a peer has to take its last frames and answer the close before its socket is cut."},
+    {"drain-timeout", "S", "DSNET_DRAIN_TIMEOUT", OPTION_REAL, AT(drain_timeout), "10", 0.1, 3600,
+     NULL, 0, "Seconds after SIGTERM by which the process has ended, whatever its clients do."},
+    {"allowed-origin", "ORIGIN", "DSNET_ALLOWED_ORIGINS", OPTION_LIST, AT(allowed_origins), NULL, 0,
+     0, NULL, 0,
+     "Origin whose pages may open streams; repeatable. Without it any may. Clients that send no "
+     "Origin are not browsers and are not held to it."},
+    {"log-level", "LEVEL", "DSNET_LOG_LEVEL", OPTION_TEXT, AT(log_level), "info", 0, 0,
+     "debug|info|warn|error", 0, "Least severe events that are logged."},
+    {"check-config", NULL, NULL, OPTION_FLAG, AT(check_config), NULL, 0, 0, NULL, 0,
+     "Load the body and the models, report, and exit."},
+    {"print-config", NULL, NULL, OPTION_FLAG, AT(print_config), NULL, 0, 0, NULL, 0,
+     "Print the settings in effect and exit."},
+    {"options-markdown", NULL, NULL, OPTION_FLAG, AT(options_markdown), NULL, 0, 0, NULL, 0,
+     "Print this table as Markdown and exit."},
+    {"version", NULL, NULL, OPTION_FLAG, AT(version), NULL, 0, 0, NULL, 0,
+     "Print the version and exit."},
+};
+
+const struct option_table config_options = {
+    .usage = "dsnetd [options]",
+    .about = "Serves learned soft-tissue motion: takes body poses over WebSocket and streams the\n"
+             "displacement of every vertex back, batching all sessions that have a frame waiting.",
+    .options = options,
+    .count = sizeof options / sizeof options[0],
+};
+
+// What one option's bounds cannot say.
+static int check_together(const struct config *config, struct dsnet_error *error) {
+  if (config->max_connections && config->max_connections <= config->max_sessions)
+    return dsnet_error_set(error, DSNET_EVALUE,
+                           "--max-connections: %lld leaves no socket for probes beside "
+                           "--max-sessions %lld; give more, or 0",
+                           config->max_connections, config->max_sessions);
+  for (size_t i = 0; i < config->models.count; i++) {
+    const char *item = config->models.items[i], *equals = strchr(item, '=');
+    if (!equals || equals == item || !equals[1])
+      return dsnet_error_set(error, DSNET_EVALUE, "--model: \"%s\" is not of the form NAME=FILE",
+                             item);
+  }
+  return 0;
+}
+
+int config_parse(struct config *config, int argc, char *const *argv, struct dsnet_error *error) {
+  memset(config, 0, sizeof *config);
+  int outcome = options_parse(&config_options, argc, argv, config, error);
+  if (outcome == OPTIONS_PARSED) {
+    int result = check_together(config, error);
+    if (result < 0)
+      return result;
+  }
+  return outcome;
+}
+
+void config_free(struct config *config) {
+  free(config->models.storage);
+  free(config->allowed_origins.storage);
+  config->models.storage = config->allowed_origins.storage = NULL;
+}
+
+unsigned config_connections(const struct config *config) {
+  return (unsigned)(config->max_connections ? config->max_connections
+                                            : config->max_sessions + CONFIG_SPARE_CONNECTIONS);
+}
