@@ -25,16 +25,15 @@ static void make_one_line(char *text) {
       *text = '?';
 }
 
-int dsnet_error_set(struct dsnet_error *error, enum dsnet_code code, const char *format, ...) {
+void dsnet_error_record(struct dsnet_error *error, enum dsnet_code code, const char *format, ...) {
   if (!error || error->code != DSNET_OK)
-    return code;
+    return;
   va_list arguments;
   va_start(arguments, format);
   vsnprintf(error->text, sizeof error->text, format, arguments);
   va_end(arguments);
   make_one_line(error->text);
   error->code = code;
-  return code;
 }
 
 int dsnet_error_prefix(struct dsnet_error *error, const char *format, ...) {

@@ -35,10 +35,18 @@ struct dsnet_error {
 // The constant text of a code.
 const char *dsnet_code_text(int code);
 
-// Records the error unless one is recorded already, and returns `code` so that a failing function
-// can end with `return dsnet_error_set(...)`. `error` may be NULL.
-int dsnet_error_set(struct dsnet_error *error, enum dsnet_code code, const char *format, ...)
+// Records the error unless one is recorded already. `error` may be NULL.
+void dsnet_error_record(struct dsnet_error *error, enum dsnet_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+static inline int dsnet_code_value(enum dsnet_code code) {
+  return code;
+}
+
+// The same as an expression whose value is `code` (a constant, named twice), so that a failing
+// function can end with `return dsnet_error_set(...)` and the compiler sees that it failed.
+#define dsnet_error_set(error, code, ...)                                                          \
+  (dsnet_error_record(error, code, __VA_ARGS__), dsnet_code_value(code))
 
 // Puts "prefix: " before the recorded text, so that a caller can add the file a failure was in.
 // Does nothing when no error is recorded. Returns the recorded code.

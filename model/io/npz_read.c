@@ -172,7 +172,7 @@ static int open_array(const struct npz *npz, const char *name, struct zip_stream
   int result = zip_stream_open(stream, &npz->zip, array->entry, error);
   if (result < 0)
     return result;
-  uint64_t header = 0;
+  uint64_t header;
   result = read_header(*stream, info, &header, error);
   if (result == 0 && info->kind != NPY_OTHER && array->entry->size - header != npy_bytes(info))
     result = dsnet_error_set(error, DSNET_EFORMAT, "holds %llu bytes, its header says %zu",
