@@ -65,6 +65,12 @@ int npz_read_i64(struct npz *npz, const char *name, size_t limit, int64_t **data
 int npz_read_text(struct npz *npz, const char *name, char *text, size_t size,
                   struct dsnet_error *error);
 
+// Records an error that a caller found in an array: "path: name: text", as the functions above do.
+// Returns `code`.
+int npz_error_set(const struct npz *npz, const char *name, struct dsnet_error *error,
+                  enum dsnet_code code, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
 // An archive being written, deflated or stored, zip64 where it must be. The file appears under its
 // name only when npz_writer_close succeeds (a temporary beside it is renamed over it); a failure
 // leaves what was there before. The bytes depend only on the arrays: no time stamps.

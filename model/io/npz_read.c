@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/npz.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,18 @@ static int blame(const struct npz *npz, const char *name, int result, struct dsn
   if (npz->path)
     dsnet_error_prefix(error, "%.160s", npz->path);
   return result;
+}
+
+int npz_error_set(const struct npz *npz, const char *name, struct dsnet_error *error,
+                  enum dsnet_code code, const char *format, ...) {
+  char text[sizeof error->text];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  if (npz->path)
+    return dsnet_error_set(error, code, "%.160s: %.64s: %s", npz->path, name, text);
+  return dsnet_error_set(error, code, "%.64s: %s", name, text);
 }
 
 // The entries that are arrays; others are left alone.
