@@ -24,4 +24,7 @@ bool command_parse(const struct option_table *table, int argc, char **argv, void
 // Prints "dsnet NAME: text" to standard error and returns COMMAND_FAILED.
 int command_fail(const char *name, const struct dsnet_error *error);
 
+// The subcommands, one file each.
+int command_body(int argc, char **argv);
+
 #endif

@@ -6,6 +6,7 @@
 #include "command.h"
 
 static const struct command commands[] = {
+    {"body", "make the built-in body", command_body},
     {NULL, NULL, NULL},
 };
 

@@ -5,18 +5,23 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "body/body.h"
+#include "body/arrays.h"
 #include "figure.h"
 #include "regressor.h"
 #include "shapes.h"
+#include "skinning.h"
 #include "softness.h"
 #include "surface.h"
 #include "vector.h"
-#include "weights.h"
+
+#define METRE_QUANTUM    (1.0 / 1048576) // about a micrometre
+#define SOFTNESS_QUANTUM (1.0 / 1024)
 
 _Static_assert(BODY_BUILD_SHAPES == SHAPES, "one count of shape directions");
 
-const char *body_build_shape_name(int shape) { return shapes_names[shape]; }
+const char *body_build_shape_name(int shape) {
+  return shapes_names[shape];
+}
 
 // The arrays in double, while they are being made.
 struct draft {
@@ -53,7 +58,7 @@ static int draft_make(struct draft *draft, struct dsnet_error *error) {
   draft->softness = memory_alloc(count, sizeof(double));
   if (!draft->weights || !draft->directions || !draft->rows || !draft->softness)
     return out_of_memory(error);
-  code = weights_solve(&draft->surface, draft->weights, error);
+  code = skinning_solve(&draft->surface, draft->weights, error);
   if (!code)
     code = shapes_measure(&draft->surface, draft->weights, draft->directions, error);
   if (!code)
@@ -71,47 +76,60 @@ static float *narrow(const double *values, size_t count, double quantum) {
   return out;
 }
 
-static int draft_narrow(const struct draft *draft, struct body_build *build,
-                        struct dsnet_error *error) {
-  const struct triangles *mesh = &draft->surface.mesh;
-  size_t count = build->vertices = (size_t)mesh->point_count;
-  build->faces = (size_t)mesh->face_count;
-  build->rest = narrow(mesh->points[0], count * 3, 0);
-  build->shapedirs = narrow(draft->directions, count * 3 * SHAPES, 1.0 / (1 << 20));
-  build->regressor = narrow(draft->rows, count * BODY_JOINTS, 0);
-  build->weights = narrow(draft->weights, count * BODY_JOINTS, 0);
-  build->soft_tissue = narrow(draft->softness, count, 1.0 / 1024);
-  build->triangles = memory_alloc(build->faces * 3, sizeof *build->triangles);
-  build->mirror = memory_alloc(count, sizeof *build->mirror);
-  if (!build->rest || !build->shapedirs || !build->regressor || !build->weights ||
-      !build->soft_tissue || !build->triangles || !build->mirror)
-    return out_of_memory(error);
-  for (size_t i = 0; i < build->faces * 3; i++)
-    build->triangles[i] = (uint32_t)mesh->faces[i / 3][i % 3];
-  for (size_t i = 0; i < count; i++)
-    build->mirror[i] = (uint32_t)draft->surface.mirror[i];
-  return DSNET_OK;
+static int64_t *list_faces(const struct triangles *mesh) {
+  int64_t *out = memory_alloc((size_t)mesh->face_count * 3, sizeof *out);
+  for (int i = 0; out && i < 3 * mesh->face_count; i++)
+    out[i] = mesh->faces[i / 3][i % 3];
+  return out;
 }
 
-int body_build(struct body_build *build, struct dsnet_error *error) {
-  memset(build, 0, sizeof *build);
-  struct draft *draft = calloc(1, sizeof *draft);
-  int code = draft ? draft_make(draft, error) : out_of_memory(error);
-  if (!code)
-    code = draft_narrow(draft, build, error);
-  draft_free(draft);
-  if (code)
-    body_build_deinit(build);
+static int draft_finish(const struct draft *draft, struct body **body, struct dsnet_error *error) {
+  const struct triangles *mesh = &draft->surface.mesh;
+  size_t count = (size_t)mesh->point_count;
+  int64_t tree[2][BODY_JOINTS];
+  for (int j = 0; j < BODY_JOINTS; j++) {
+    tree[0][j] = figure_parents[j];
+    tree[1][j] = j;
+  }
+  float *rest = narrow(mesh->points[0], count * 3, 0);
+  float *shapedirs = narrow(draft->directions, count * 3 * SHAPES, METRE_QUANTUM);
+  float *regressor = narrow(draft->rows, count * BODY_JOINTS, 0);
+  float *weights = narrow(draft->weights, count * BODY_JOINTS, 0);
+  float *soft_tissue = narrow(draft->softness, count, SOFTNESS_QUANTUM);
+  int64_t *faces = list_faces(mesh);
+  int code;
+  if (rest && shapedirs && regressor && weights && soft_tissue && faces) {
+    const struct body_arrays arrays = {
+        .vertices = count,
+        .faces = (size_t)mesh->face_count,
+        .joints = BODY_JOINTS,
+        .shapes = SHAPES,
+        .v_template = rest,
+        .shapedirs = shapedirs,
+        .J_regressor = regressor,
+        .weights = weights,
+        .kintree_table = tree[0],
+        .f = faces,
+        .soft_tissue = soft_tissue,
+    };
+    code = body_new_from_arrays(body, &arrays, error);
+  } else {
+    code = out_of_memory(error);
+  }
+  free(rest);
+  free(shapedirs);
+  free(regressor);
+  free(weights);
+  free(soft_tissue);
+  free(faces);
   return code;
 }
 
-void body_build_deinit(struct body_build *build) {
-  free(build->rest);
-  free(build->shapedirs);
-  free(build->regressor);
-  free(build->weights);
-  free(build->soft_tissue);
-  free(build->triangles);
-  free(build->mirror);
-  memset(build, 0, sizeof *build);
+int body_build(struct body **body, struct dsnet_error *error) {
+  struct draft *draft = calloc(1, sizeof *draft);
+  int code = draft ? draft_make(draft, error) : out_of_memory(error);
+  if (!code)
+    code = draft_finish(draft, body, error);
+  draft_free(draft);
+  return code;
 }

@@ -5,33 +5,17 @@
 #ifndef DSNET_BODY_BUILD_BUILD_H
 #define DSNET_BODY_BUILD_BUILD_H
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/error.h"
+#include "body/body.h"
 
 #define BODY_BUILD_SHAPES   10
 #define BODY_BUILD_VERTICES 6950 // aimed at, within one per cent or so
 
-struct body_build {
-  size_t vertices, faces;
-  float *rest;          // [V][3]
-  float *shapedirs;     // [V][3][BODY_BUILD_SHAPES], metres per standard deviation
-  float *regressor;     // [24][V]
-  float *weights;       // [V][24], at most 4 of a row are not 0
-  float *soft_tissue;   // [V], 0 firm .. 1 softest
-  uint32_t *triangles;  // [F][3], counter-clockwise from outside
-  uint32_t *mirror;     // [V], the vertex at (-x, y, z)
-};
+// A new body; body_free releases it. Each shape direction is one standard deviation of what
+// body_build_shape_name calls it. On failure (DSNET_ENOMEM) *body is left alone.
+int body_build(struct body **body, struct dsnet_error *error);
 
-// On failure nothing is held.
-int body_build(struct body_build *build, struct dsnet_error *error);
-void body_build_deinit(struct body_build *build);
-
-// Writes the arrays as body_load reads them, and beside them "mirror" and "shape_names".
-int body_build_save(const struct body_build *build, const char *path, struct dsnet_error *error);
-
-// What a shape direction is: "stature", "mass", ...
+// "stature", "mass", ...; `shape` is under BODY_BUILD_SHAPES.
 const char *body_build_shape_name(int shape);
 
 #endif

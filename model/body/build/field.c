@@ -8,8 +8,8 @@
 
 #define GRADIENT_STEP  0.0005
 #define PROJECT_STEPS  6
-#define PROJECT_LIMIT  0.01   // longest single step, metres
-#define PROJECT_ENOUGH 1e-7   // metres from the surface
+#define PROJECT_LIMIT  0.01 // longest single step, metres
+#define PROJECT_ENOUGH 1e-7 // metres from the surface
 
 struct primitive *field_add(struct field *field, enum primitive_kind kind, enum field_part part,
                             bool paired, double blend) {
@@ -49,8 +49,8 @@ static void primitive_finish(struct primitive *primitive) {
   case PRIMITIVE_CONE:
     for (int i = 0; i < 3; i++)
       centre[i] = (cone->ends[0][i] + cone->ends[1][i]) / 2;
-    primitive->bound_radius = vector_distance(cone->ends[0], cone->ends[1]) / 2 +
-                              fmax(cone->radius[0], cone->radius[1]);
+    primitive->bound_radius =
+        vector_distance(cone->ends[0], cone->ends[1]) / 2 + fmax(cone->radius[0], cone->radius[1]);
     break;
   }
 }

@@ -50,8 +50,8 @@ struct primitive {
   double bound_centre[3], bound_radius; // set by field_finish
 };
 
-// Along a segment; fades to nothing at `radius`. A paired one is drawn on the left and reflected, so
-// it should end before the midline or cross it at a right angle.
+// Along a segment; fades to nothing at `radius`. A paired one is drawn on the left and reflected,
+// so it should end before the midline or cross it at a right angle.
 struct stroke {
   enum field_part part;
   bool paired;

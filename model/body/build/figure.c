@@ -16,6 +16,9 @@ const double figure_joints[BODY_JOINTS][3] = {
     {-0.680, 0.220, -0.043}, {0.765, 0.217, -0.045},  {-0.765, 0.217, -0.045},
 };
 
+const int figure_parents[BODY_JOINTS] = {-1, 0, 0, 0,  1,  2,  3,  4,  5,  6,  7,  8,
+                                         9,  9, 9, 12, 13, 14, 16, 17, 18, 19, 20, 21};
+
 void figure_draw(struct field *field) {
   memset(field, 0, sizeof *field);
   field->floor = FIGURE_SOLE;

@@ -16,6 +16,7 @@ void figure_draw(struct field *field);
 
 // Rest joints of the figure, SMPL's order.
 extern const double figure_joints[BODY_JOINTS][3];
+extern const int figure_parents[BODY_JOINTS]; // -1 for the root
 
 // Parts of the drawing, one file each.
 void figure_draw_torso(struct field *field);
@@ -38,6 +39,8 @@ void figure_stroke(struct field *field, enum field_part part, bool paired, const
                    const double b[3], double radius, double height);
 
 #define FIGURE_POINT(x, y, z)                                                                      \
-  (const double[3]) { (x), (y), (z) }
+  (const double[3]) {                                                                              \
+    (x), (y), (z)                                                                                  \
+  }
 
 #endif

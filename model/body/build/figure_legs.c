@@ -3,7 +3,7 @@
 #include "figure.h"
 #include "vector.h"
 
-#define P  FIGURE_POINT
+#define P        FIGURE_POINT
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
 // at (y), inner x, outer x, back z, front z, power
@@ -50,8 +50,7 @@ static void draw_foot(struct field *field) {
     double p[3] = {sweep->origin[0], FIGURE_SOLE + toe[3] * 0.95, sweep->origin[2]};
     vector_add_scaled(p, toe[0], sweep->axis);
     vector_add_scaled(p, toe[1], sweep->u);
-    figure_ellipsoid(field, PART_FOOT, true, 0.008, p, P(toe[3], toe[3], toe[2]),
-                     P(0, angle, 0));
+    figure_ellipsoid(field, PART_FOOT, true, 0.008, p, P(toe[3], toe[3], toe[2]), P(0, angle, 0));
   }
 }
 

@@ -2,8 +2,8 @@
 // Trunk: pelvis to the base of the neck, with chest, shoulder blades, shoulder slope and buttocks.
 #include "figure.h"
 
-#define P  FIGURE_POINT
-#define NO P(0, 0, 0)
+#define P        FIGURE_POINT
+#define NO       P(0, 0, 0)
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
 // at (y), half-widths -x and x, back z, front z, power
@@ -25,11 +25,11 @@ static void draw_chest(struct field *field) {
 
 static void draw_back(struct field *field) {
   // latissimus
-  figure_cone(field, PART_MUSCLE, true, 0.07, P(0.130, 0.120, -0.055), 0.045, P(0.085, -0.06, -0.035),
-              0.035);
+  figure_cone(field, PART_MUSCLE, true, 0.07, P(0.130, 0.120, -0.055), 0.045,
+              P(0.085, -0.06, -0.035), 0.035);
   // trapezius slope
-  figure_cone(field, PART_MUSCLE, true, 0.06, P(0.020, 0.290, -0.045), 0.036, P(0.150, 0.232, -0.032),
-              0.034);
+  figure_cone(field, PART_MUSCLE, true, 0.06, P(0.020, 0.290, -0.045), 0.036,
+              P(0.150, 0.232, -0.032), 0.034);
   // shoulder blades and the furrow of the spine
   figure_ellipsoid(field, PART_MUSCLE, true, 0.06, P(0.082, 0.140, -0.082), P(0.055, 0.075, 0.036),
                    P(0, 0.2, 0.1));

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "vector.h"
 
-#define ROOM_POINTS 64 // spare room at the start; both arrays double when they are full
+#define ROOM_POINTS 64  // spare room at the start; both arrays double when they are full
 #define FLAT_COSINE 0.2 // a face may turn by less than this says in one operation
 
 struct directed_edge {
@@ -136,7 +136,9 @@ static int first_leaving(const struct half_mesh *mesh, int point) {
 }
 
 // The half-edge that leaves the same point as h, one face on, or -1 past the boundary.
-static int turn(const struct half_mesh *mesh, int h) { return mesh->twin[half_previous(h)]; }
+static int turn(const struct half_mesh *mesh, int h) {
+  return mesh->twin[half_previous(h)];
+}
 
 int half_mesh_ring(const struct half_mesh *mesh, int point, int ring[HALF_MESH_RING_MAX]) {
   int start = first_leaving(mesh, point), count = 0;
@@ -310,8 +312,7 @@ static void remove_face(struct half_mesh *mesh, int h, int v) {
 bool half_mesh_collapse(struct half_mesh *mesh, int h, const double place[3], const double *length,
                         double longest) {
   int u = mesh->from[h], v = half_to(mesh, h), twin = mesh->twin[h];
-  if (!collapse_keeps_topology(mesh, h) ||
-      !move_is_sound(mesh, u, v, place, length, longest) ||
+  if (!collapse_keeps_topology(mesh, h) || !move_is_sound(mesh, u, v, place, length, longest) ||
       !move_is_sound(mesh, v, u, place, length, longest))
     return false;
   int start = first_leaving(mesh, u), leaving[HALF_MESH_RING_MAX], count = 0;
@@ -376,8 +377,7 @@ bool half_mesh_flip(struct half_mesh *mesh, int h) {
       return false;
   int ring_a[HALF_MESH_RING_MAX], ring_b[HALF_MESH_RING_MAX];
   if (half_mesh_ring(mesh, a, ring_a) < (mesh->seam[a] ? 3 : 4) ||
-      half_mesh_ring(mesh, b, ring_b) < (mesh->seam[b] ? 3 : 4) ||
-      !flip_is_sound(mesh, a, b, c, d))
+      half_mesh_ring(mesh, b, ring_b) < (mesh->seam[b] ? 3 : 4) || !flip_is_sound(mesh, a, b, c, d))
     return false;
   // Faces (a b c), (b a d) become (d c a) with h = d -> c, and (c d b) with twin = c -> d.
   int bc = half_next(h), ca = half_previous(h), ad = half_next(twin), db = half_previous(twin);

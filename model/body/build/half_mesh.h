@@ -24,9 +24,15 @@ struct half_mesh {
   int *twin; // [3 face] the opposite half-edge, -1 on the boundary
 };
 
-static inline int half_next(int h) { return h % 3 == 2 ? h - 2 : h + 1; }
-static inline int half_previous(int h) { return h % 3 == 0 ? h + 2 : h - 1; }
-static inline int half_to(const struct half_mesh *mesh, int h) { return mesh->from[half_next(h)]; }
+static inline int half_next(int h) {
+  return h % 3 == 2 ? h - 2 : h + 1;
+}
+static inline int half_previous(int h) {
+  return h % 3 == 0 ? h + 2 : h - 1;
+}
+static inline int half_to(const struct half_mesh *mesh, int h) {
+  return mesh->from[half_next(h)];
+}
 static inline int half_apex(const struct half_mesh *mesh, int h) {
   return mesh->from[half_previous(h)];
 }

@@ -18,10 +18,10 @@ struct march {
   const void *field;
   const struct polygonise_box *box;
   struct triangles *mesh;
-  size_t size[3];  // corners along each axis
-  float *corners;  // values, NAN where not sampled
-  uint64_t *keys;  // open addressing: grid edge + 1, 0 when free
-  int *points;     // the point on that edge
+  size_t size[3]; // corners along each axis
+  float *corners; // values, NAN where not sampled
+  uint64_t *keys; // open addressing: grid edge + 1, 0 when free
+  int *points;    // the point on that edge
   size_t room, used;
 };
 
@@ -145,7 +145,8 @@ static int march_tetrahedron(struct march *march, int corners[4][3], const float
 
 // Six tetrahedra around the cell's diagonal, one for each order in which the axes are advanced.
 static int march_cell(struct march *march, const int cell[3]) {
-  static const int orders[6][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}, {0, 2, 1}, {2, 1, 0}, {1, 0, 2}};
+  static const int orders[6][3] = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1},
+                                   {0, 2, 1}, {2, 1, 0}, {1, 0, 2}};
   for (int k = 0; k < 6; k++) {
     int corners[4][3];
     float values[4];
@@ -161,8 +162,7 @@ static int march_cell(struct march *march, const int cell[3]) {
       memcpy(corners[2], swap, sizeof swap);
     }
     for (int i = 0; i < 4; i++)
-      values[i] =
-          march->corners[corner_index(march, corners[i][0], corners[i][1], corners[i][2])];
+      values[i] = march->corners[corner_index(march, corners[i][0], corners[i][1], corners[i][2])];
     if (march_tetrahedron(march, corners, values))
       return -1;
   }

@@ -7,9 +7,9 @@
 #include "base/memory.h"
 #include "vector.h"
 
-#define SPLIT_OVER    (4.0 / 3.0) // of the desired length, as in the paper
+#define SPLIT_OVER     (4.0 / 3.0) // of the desired length, as in the paper
 #define COLLAPSE_BELOW (4.0 / 5.0)
-#define RELAX         0.6 // of the way to the centre of the ring
+#define RELAX          0.6 // of the way to the centre of the ring
 
 struct remesher {
   struct half_mesh *mesh;
@@ -107,8 +107,8 @@ static void flip_for_valence(struct remesher *r) {
     int c = half_apex(mesh, h), d = half_apex(mesh, mesh->twin[h]);
     int now = valence_error(mesh, a, 0) + valence_error(mesh, b, 0) + valence_error(mesh, c, 0) +
               valence_error(mesh, d, 0);
-    int then = valence_error(mesh, a, -1) + valence_error(mesh, b, -1) +
-               valence_error(mesh, c, 1) + valence_error(mesh, d, 1);
+    int then = valence_error(mesh, a, -1) + valence_error(mesh, b, -1) + valence_error(mesh, c, 1) +
+               valence_error(mesh, d, 1);
     if (then < now)
       half_mesh_flip(mesh, h);
   }
@@ -148,6 +148,16 @@ static bool relaxed_is_sound(const struct half_mesh *mesh, int point, const doub
   return true;
 }
 
+// Takes the point to `place` on the surface, unless that would turn a face or reach the seam.
+static bool settle(struct remesher *r, int v, double place[3]) {
+  struct half_mesh *mesh = r->mesh;
+  r->surface->project(r->surface->field, mesh->seam[v], place);
+  if ((!mesh->seam[v] && place[0] <= 0.1 * r->length[v]) || !relaxed_is_sound(mesh, v, place))
+    return false;
+  memcpy(mesh->points[v], place, 3 * sizeof *place);
+  return true;
+}
+
 static void relax(struct remesher *r) {
   struct half_mesh *mesh = r->mesh;
   for (int v = 0; v < mesh->point_count; v++) {
@@ -161,9 +171,10 @@ static void relax(struct remesher *r) {
     vector_add_scaled(place, RELAX, move);
     if (!mesh->seam[v]) // never onto or over the seam
       place[0] = fmax(place[0], 0.2 * r->length[v]);
-    r->surface->project(r->surface->field, mesh->seam[v], place);
-    if ((mesh->seam[v] || place[0] > 0.1 * r->length[v]) && relaxed_is_sound(mesh, v, place))
-      memcpy(mesh->points[v], place, sizeof place);
+    if (settle(r, v, place))
+      continue;
+    memcpy(place, mesh->points[v], sizeof place); // at least onto the surface
+    settle(r, v, place);
   }
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Isotropic remeshing onto an implicit surface (Botsch and Kobbelt 2004, "A Remeshing Approach to
-// Multiresolution Modeling": split, collapse, flip for valence, relax in the tangent plane, project)
-// with a length that varies over the surface.
+// Multiresolution Modeling": split, collapse, flip for valence, relax in the tangent plane,
+// project) with a length that varies over the surface.
 #ifndef DSNET_BODY_BUILD_REMESH_H
 #define DSNET_BODY_BUILD_REMESH_H
 

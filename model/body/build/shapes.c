@@ -7,8 +7,8 @@
 #include "base/memory.h"
 #include "figure.h"
 #include "skin_operator.h"
+#include "skinning.h"
 #include "vector.h"
-#include "weights.h"
 
 enum { STATURE, MASS, CHEST, HIPS, BELLY, SHOULDERS, LEGS, MUSCLE, LIMBS, HEAD };
 
@@ -23,8 +23,10 @@ enum { PARTS = 14 };
 static const int part_joints[PARTS] = {0, 1, 3, 4, 6, 7, 9, 10, 12, 13, 15, 16, 18, 20};
 static const double gain_mass[PARTS] = {8.5, 6.5, 9.5, 3.6, 8.0, 0.8, 6.0,
                                         0.4, 4.0, 4.0, 1.2, 4.5, 2.6, 0.3};
-static const double gain_limbs[PARTS] = {0.5, 4.0, 0, 3.2, 0, 0.8, 0, 0.3, 0, 0.8, 0, 3.2, 2.4, 0.5};
-static const double gain_muscle[PARTS] = {0, 1.2, -1.2, 0.5, 0.2, 0, 1.8, 0, 2.2, 2.5, 0, 1.2, 0.8, 0.2};
+static const double gain_limbs[PARTS] = {0.5, 4.0, 0,   3.2, 0,   0.8, 0,
+                                         0.3, 0,   0.8, 0,   3.2, 2.4, 0.5};
+static const double gain_muscle[PARTS] = {0, 1.2, -1.2, 0.5, 0.2, 0,   1.8,
+                                          0, 2.2, 2.5,  0,   1.2, 0.8, 0.2};
 
 // Tissue gained around a segment, fading over `radius`; `height` along the normal and `shift` in a
 // fixed direction, both in millimetres. Drawn on the left.
@@ -89,7 +91,7 @@ void shapes_move_joint(int shape, const double point[3], double move[3]) {
 static double part_gain(const double *weights, const double *gains) {
   double sum = 0;
   for (int k = 0; k < PARTS; k++) {
-    int joint = part_joints[k], mirror = weights_mirror_joint(joint);
+    int joint = part_joints[k], mirror = skinning_mirror_joint(joint);
     sum += gains[k] * (weights[joint] + (mirror != joint ? weights[mirror] : 0));
     if (joint == 20) // the fingers go with the hand
       sum += gains[k] * (weights[22] + weights[23]);

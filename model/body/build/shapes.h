@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What about the figure can vary: ten shape directions with meanings, one standard deviation each.
-// A direction is a smooth movement of space (stature, legs, shoulders, head), which carries skin and
-// joints alike, or tissue gained along the skin's normal, which leaves the joints where they are.
+// A direction is a smooth movement of space (stature, legs, shoulders, head), which carries skin
+// and joints alike, or tissue gained along the skin's normal, which leaves the joints where they
+// are.
 #ifndef DSNET_BODY_BUILD_SHAPES_H
 #define DSNET_BODY_BUILD_SHAPES_H
 

@@ -22,9 +22,9 @@
 static const struct {
   double centre[3], inner, outer, length;
 } details[] = {
-    {{0, 0.395, 0.100}, 0.055, 0.150, 0.0085},  // face
-    {{0.078, 0.410, 0.0}, 0.030, 0.080, 0.0080}, // ear
-    {{0, 0.430, 0.020}, 0.100, 0.260, 0.0150},  // head
+    {{0, 0.395, 0.100}, 0.055, 0.150, 0.0085},      // face
+    {{0.078, 0.410, 0.0}, 0.030, 0.080, 0.0080},    // ear
+    {{0, 0.430, 0.020}, 0.100, 0.260, 0.0150},      // head
     {{0.760, 0.210, -0.030}, 0.110, 0.170, 0.0078}, // hand
     {{0.105, -1.170, 0.150}, 0.060, 0.140, 0.0095}, // toes
     {{0.092, -1.140, 0.020}, 0.120, 0.220, 0.0150}, // foot
@@ -34,14 +34,16 @@ static double desired_length(const void *field, const double point[3]) {
   (void)field;
   double length = 0.0235;
   for (size_t i = 0; i < sizeof details / sizeof details[0]; i++) {
-    double far = smooth_ramp(details[i].inner, details[i].outer,
-                             vector_distance(point, details[i].centre));
+    double far =
+        smooth_ramp(details[i].inner, details[i].outer, vector_distance(point, details[i].centre));
     length = fmin(length, details[i].length + far * (0.0235 - details[i].length));
   }
   return length;
 }
 
-static double value(const void *field, const double point[3]) { return field_value(field, point); }
+static double value(const void *field, const double point[3]) {
+  return field_value(field, point);
+}
 
 static void project(const void *field, bool seam, double point[3]) {
   field_project(field, seam, point);

@@ -9,7 +9,9 @@ static inline double vector_dot(const double a[3], const double b[3]) {
   return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
 }
 
-static inline double vector_norm(const double a[3]) { return sqrt(vector_dot(a, a)); }
+static inline double vector_norm(const double a[3]) {
+  return sqrt(vector_dot(a, a));
+}
 
 static inline void vector_subtract(const double a[3], const double b[3], double out[3]) {
   for (int i = 0; i < 3; i++)

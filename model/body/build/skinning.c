@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weights.h"
+#include "skinning.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +12,7 @@
 #define CONDUCTION_MIN 0.015 // metres: nearer than this to a bone's surface counts as this near
 #define HEAT           0.5   // less of it makes the joints softer
 #define TOLERANCE      1e-8
+#define WEIGHT_MIN     0.002 // smaller ones are dropped
 
 // What heats the skin: capsules, thick where a bone carries a broad part of the body. Those off the
 // midline are mirrored.
@@ -43,7 +44,7 @@ static const struct {
     {22, {0.785, 0.218, -0.070}, {0.840, 0.210, -0.080}, 0.006},
 };
 
-int weights_mirror_joint(int joint) {
+int skinning_mirror_joint(int joint) {
   static const int mirror[BODY_JOINTS] = {0,  2,  1,  3,  5,  4,  6,  8,  7,  9,  11, 10,
                                           12, 14, 13, 15, 17, 16, 19, 18, 21, 20, 23, 22};
   return mirror[joint];
@@ -76,19 +77,25 @@ static int solve_joint(const struct skin_operator *skin, const int *owner, const
   return skin_operator_solve(skin, diagonal, right, TOLERANCE, solution);
 }
 
-// Keeps the heaviest few of a row and makes them sum to 1.
-static void prune(double *row) {
+// Keeps the heaviest few of a row and makes them sum to 1. On the seam left and right joints weigh
+// the same, so that a pair is kept or dropped as one and takes two places.
+static void prune(double *row, bool seam) {
   bool kept[BODY_JOINTS] = {false};
   double total = 0;
-  for (int k = 0; k < BODY_WEIGHTS_MAX; k++) {
+  for (int room = BODY_WEIGHTS_MAX; room > 0;) {
     int best = -1;
-    for (int j = 0; j < BODY_JOINTS; j++)
-      if (!kept[j] && (best < 0 || row[j] > row[best]))
+    for (int j = 0; j < BODY_JOINTS; j++) {
+      bool pair = seam && skinning_mirror_joint(j) != j;
+      if (!kept[j] && row[j] >= WEIGHT_MIN && (!pair || room >= 2) &&
+          (best < 0 || row[j] > row[best]))
         best = j;
-    kept[best] = true;
-    if (row[best] < 1e-3)
-      row[best] = 0;
-    total += row[best];
+    }
+    if (best < 0)
+      break;
+    int partner = seam ? skinning_mirror_joint(best) : best;
+    kept[best] = kept[partner] = true;
+    room -= partner == best ? 1 : 2;
+    total += partner == best ? row[best] : row[best] + row[partner];
   }
   for (int j = 0; j < BODY_JOINTS; j++)
     row[j] = kept[j] ? row[j] / total : 0;
@@ -104,22 +111,16 @@ static void symmetrise(const struct surface *surface, double *weights) {
     double *own = &weights[i * BODY_JOINTS], *other = &weights[image * BODY_JOINTS];
     double row[BODY_JOINTS];
     for (int j = 0; j < BODY_JOINTS; j++)
-      row[j] = (own[j] + other[weights_mirror_joint(j)]) / 2;
-    if (image == i && row[1] + row[13] > 0) {
-      // On the seam four places may not divide a pair of joints: drop pairs as pairs.
-      for (int j = 0; j < BODY_JOINTS; j++)
-        if (weights_mirror_joint(j) != j && row[j] < 0.02)
-          row[j] = 0;
-    }
-    prune(row);
+      row[j] = (own[j] + other[skinning_mirror_joint(j)]) / 2;
+    prune(row, image == i);
     for (int j = 0; j < BODY_JOINTS; j++) {
       own[j] = row[j];
-      other[weights_mirror_joint(j)] = row[j];
+      other[skinning_mirror_joint(j)] = row[j];
     }
   }
 }
 
-int weights_solve(const struct surface *surface, double *weights, struct dsnet_error *error) {
+int skinning_solve(const struct surface *surface, double *weights, struct dsnet_error *error) {
   size_t count = (size_t)surface->mesh.point_count;
   struct skin_operator skin = {0};
   int *owner = memory_alloc(count, sizeof *owner);
@@ -135,7 +136,7 @@ int weights_solve(const struct surface *surface, double *weights, struct dsnet_e
     const double *p = surface->mesh.points[i], left[3] = {fabs(p[0]), p[1], p[2]};
     owner[i] = nearest_bone(left, &heat[i]);
     if (p[0] < 0)
-      owner[i] = weights_mirror_joint(owner[i]);
+      owner[i] = skinning_mirror_joint(owner[i]);
   }
   for (int j = 0; j < BODY_JOINTS && !code; j++) {
     if (solve_joint(&skin, owner, heat, j, diagonal, right, solution))
