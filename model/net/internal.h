@@ -52,4 +52,15 @@ int net_new_random_at(struct net **net, const struct net_config *config, uint64_
 int net_load_memory_at(struct net **net, const void *bytes, size_t size, enum simd_level level,
                        struct dsnet_error *error);
 
+// The parts of net_step in their order, for measuring where its time goes: features into the
+// scratch, one LSTM layer, latents, and what the items asked for.
+void net_step_features(const struct net *net, struct net_scratch *scratch,
+                       const struct net_item *items, size_t count);
+void net_step_layer(const struct net *net, struct net_scratch *scratch,
+                    const struct net_item *items, size_t count, size_t layer);
+void net_step_latents(const struct net *net, struct net_scratch *scratch,
+                      const struct net_item *items, size_t count);
+void net_step_decode(const struct net *net, struct net_scratch *scratch,
+                     const struct net_item *items, size_t count);
+
 #endif

@@ -88,8 +88,8 @@ static float *state_memory(const struct net *net, float *state) {
   return state + 2 * net->config.layers * net->config.hidden;
 }
 
-static void make_features(const struct net *net, struct net_scratch *scratch,
-                          const struct net_item *items, size_t count) {
+void net_step_features(const struct net *net, struct net_scratch *scratch,
+                       const struct net_item *items, size_t count) {
   const struct net_config *config = &net->config;
   for (size_t r = 0; r < count; r++) {
     float *x = scratch->x + r * scratch->x_stride;
@@ -100,8 +100,8 @@ static void make_features(const struct net *net, struct net_scratch *scratch,
   }
 }
 
-static void step_layer(const struct net *net, struct net_scratch *scratch,
-                       const struct net_item *items, size_t count, size_t layer) {
+void net_step_layer(const struct net *net, struct net_scratch *scratch,
+                    const struct net_item *items, size_t count, size_t layer) {
   size_t hidden = net->config.hidden, inputs = net->layers[layer].inputs;
   for (size_t r = 0; r < count; r++) {
     float *x = scratch->x + r * scratch->x_stride;
@@ -115,8 +115,8 @@ static void step_layer(const struct net *net, struct net_scratch *scratch,
             scratch->gate);
 }
 
-static void make_latents(const struct net *net, struct net_scratch *scratch,
-                         const struct net_item *items, size_t count) {
+void net_step_latents(const struct net *net, struct net_scratch *scratch,
+                      const struct net_item *items, size_t count) {
   for (size_t r = 0; r < count; r++) {
     memcpy(scratch->x + r * scratch->x_stride, state_h(net, items[r].state, net->config.layers - 1),
            net->config.hidden * sizeof(float));
@@ -125,10 +125,9 @@ static void make_latents(const struct net *net, struct net_scratch *scratch,
   gemm_apply(&net->linear, count, scratch->x, scratch->x_stride, scratch->rows);
 }
 
-// Hands out the latents, and decodes those of the items that want a displacement: their rows are
-// moved together, over those of the items that do not.
-static void decode_items(const struct net *net, struct net_scratch *scratch,
-                         const struct net_item *items, size_t count) {
+// The rows of the items that want a displacement are moved together, over those that do not.
+void net_step_decode(const struct net *net, struct net_scratch *scratch,
+                     const struct net_item *items, size_t count) {
   size_t wanted = 0, bytes = net->config.latent * sizeof(float);
   for (size_t r = 0; r < count; r++) {
     const float *z = scratch->z + r * scratch->z_stride;
@@ -146,11 +145,11 @@ static void decode_items(const struct net *net, struct net_scratch *scratch,
 
 void net_step(const struct net *net, struct net_scratch *scratch, const struct net_item *items,
               size_t count) {
-  make_features(net, scratch, items, count);
+  net_step_features(net, scratch, items, count);
   for (size_t layer = 0; layer < net->config.layers; layer++)
-    step_layer(net, scratch, items, count, layer);
-  make_latents(net, scratch, items, count);
-  decode_items(net, scratch, items, count);
+    net_step_layer(net, scratch, items, count, layer);
+  net_step_latents(net, scratch, items, count);
+  net_step_decode(net, scratch, items, count);
 }
 
 void net_decode(const struct net *net, const float *latent, float *displacement) {
