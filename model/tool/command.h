@@ -26,5 +26,6 @@ int command_fail(const char *name, const struct dsnet_error *error);
 
 // The subcommands, one file each.
 int command_body(int argc, char **argv);
+int command_init(int argc, char **argv);
 
 #endif

@@ -7,6 +7,7 @@
 
 static const struct command commands[] = {
     {"body", "make the built-in body", command_body},
+    {"init", "write a model with random weights", command_init},
     {NULL, NULL, NULL},
 };
 
