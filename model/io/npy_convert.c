@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "io/half.h"
+
 // One element as an unsigned number of `width` bytes.
 static uint64_t load_bits(const uint8_t *p, size_t width, bool big_endian) {
   uint64_t bits = 0;
@@ -15,23 +17,9 @@ static uint64_t load_bits(const uint8_t *p, size_t width, bool big_endian) {
   return bits;
 }
 
-// IEEE 754 binary16: 1 sign, 5 exponent (bias 15), 10 fraction bits.
-static double half_to_double(uint64_t bits) {
-  int exponent = (int)(bits >> 10 & 0x1f);
-  double fraction = (double)(bits & 0x3ff);
-  double magnitude;
-  if (exponent == 0x1f)
-    magnitude = fraction ? (double)NAN : (double)INFINITY;
-  else if (exponent == 0)
-    magnitude = ldexp(fraction, -24);
-  else
-    magnitude = ldexp(fraction + 1024, exponent - 25);
-  return bits & 0x8000 ? -magnitude : magnitude;
-}
-
 static double bits_to_float(uint64_t bits, size_t width) {
   if (width == 2)
-    return half_to_double(bits);
+    return (double)half_to_float((uint16_t)bits);
   if (width == 4) {
     float value;
     uint32_t word = (uint32_t)bits;
