@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dsnet body: makes the built-in body.
 #include <stdio.h>
-#include <string.h>
 
 #include "body/build/build.h"
 #include "body/save.h"
@@ -52,30 +51,10 @@ static int run_build(int argc, char **argv) {
   return COMMAND_OK;
 }
 
-static const struct command commands[] = {
-    {"build", "make the built-in body", run_build},
-    {NULL, NULL, NULL},
-};
-
-static void print_help(FILE *out) {
-  fputs("usage: dsnet body COMMAND [options]\n\ncommands:\n", out);
-  for (const struct command *command = commands; command->name; command++)
-    fprintf(out, "  %-10s %s\n", command->name, command->summary);
-  fputs("\n`dsnet body COMMAND --help` describes each.\n", out);
-}
-
 int command_body(int argc, char **argv) {
-  if (argc < 2) {
-    print_help(stderr);
-    return COMMAND_USAGE;
-  }
-  if (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h") || !strcmp(argv[1], "help")) {
-    print_help(stdout);
-    return COMMAND_OK;
-  }
-  for (const struct command *command = commands; command->name; command++)
-    if (!strcmp(argv[1], command->name))
-      return command->run(argc - 1, argv + 1);
-  fprintf(stderr, "dsnet body: unknown command \"%s\" (`dsnet body --help` lists them)\n", argv[1]);
-  return COMMAND_USAGE;
+  static const struct command commands[] = {
+      {"build", "make the built-in body", run_build},
+      {NULL, NULL, NULL},
+  };
+  return command_dispatch("dsnet body", "Bodies in SMPL's layout.", commands, argc, argv);
 }

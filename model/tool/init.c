@@ -6,6 +6,7 @@
 
 #include "body/body.h"
 #include "command.h"
+#include "inputs.h"
 #include "net/net.h"
 
 struct settings {
@@ -27,7 +28,7 @@ static const struct option options[] = {
      .argument = "FILE",
      .type = OPTION_TEXT,
      MEMBER(body),
-     .help = "Body (SMPL-layout npz) the model is for."},
+     .help = "Body (SMPL-layout npz) the model is for; without it the built-in one."},
     {.name = "vertices",
      .argument = "N",
      .type = OPTION_INT,
@@ -35,7 +36,7 @@ static const struct option options[] = {
      .fallback = "0",
      .min = 0,
      .max = NET_VERTICES_MAX,
-     .help = "Vertices, for a model bound to no body; 0 takes those of --body."},
+     .help = "Vertices, for a model bound to no body; 0 takes the body's."},
     {.name = "layers",
      .argument = "N",
      .type = OPTION_INT,
@@ -90,7 +91,7 @@ static int choose_vertices(const struct settings *settings, struct net_config *c
     config->vertices = (size_t)settings->vertices;
     return 0;
   }
-  int code = body_load(&body, settings->body, error);
+  int code = input_body_load(&body, settings->body, error);
   if (code)
     return code;
   config->vertices = body_vertices(body);
@@ -129,9 +130,9 @@ int command_init(int argc, char **argv) {
   int status;
   if (!command_parse(&table, argc, argv, &settings, &status))
     return status;
-  if (!settings.output || !settings.body == !settings.vertices) {
+  if (!settings.output || (settings.body && settings.vertices)) {
     fprintf(stderr, "dsnet init: %s\n",
-            settings.output ? "either --body or --vertices is needed" : "-o FILE is needed");
+            settings.output ? "--body and --vertices exclude each other" : "-o FILE is needed");
     return COMMAND_USAGE;
   }
   return write_model(&settings, &error) ? command_fail("init", &error) : COMMAND_OK;
