@@ -3,26 +3,11 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-packages=(
-  gcc clang cmake ninja-build pkg-config clang-format git
-  libmicrohttpd-dev libuv1-dev libjansson-dev libopenblas-dev libwslay-dev libsodium-dev zlib1g-dev
-  libhdf5-dev
-  libcmocka-dev libclang-rt-14-dev
-)
+. deploy/packages.sh
+
+test_packages=(clang clang-format libclang-rt-14-dev libcmocka-dev git python3 python3-numpy)
 
 step() { printf '\n=== %s\n' "$*"; }
-
-install_packages() {
-  local missing=() p
-  for p in "${packages[@]}"; do
-    dpkg-query -W -f='${db:Status-Status}' "$p" 2>/dev/null | grep -qx installed || missing+=("$p")
-  done
-  [ ${#missing[@]} -eq 0 ] && return
-  local sudo=
-  [ "$(id -u)" -eq 0 ] || sudo=sudo
-  $sudo apt-get update -q
-  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -qy --no-install-recommends "${missing[@]}"
-}
 
 build() { # PRESET [cmake arguments]
   cmake --preset "$@" -DDSNET_WERROR=ON >/dev/null
@@ -30,7 +15,7 @@ build() { # PRESET [cmake arguments]
 }
 
 step "packages"
-install_packages
+install_packages "${build_packages[@]}" "${test_packages[@]}"
 
 step "format"
 git ls-files '*.c' '*.h' | xargs clang-format --dry-run --Werror
