@@ -4,9 +4,9 @@
 #include <math.h>
 
 // A knee that straightens at full reach does so infinitely fast, so the last of the reach is given
-// up smoothly, as people do: distances over 0.94 of the leg approach 0.995 of it.
+// up smoothly, as people do: distances over 0.965 of the leg approach 0.997 of it.
 static double soften_reach(double distance) {
-  const double from = 0.94 * (GAIT_THIGH + GAIT_SHANK), room = 0.055 * (GAIT_THIGH + GAIT_SHANK);
+  const double length = GAIT_THIGH + GAIT_SHANK, from = 0.965 * length, room = 0.032 * length;
   return distance <= from ? distance : from + room * (1 - exp((from - distance) / room));
 }
 

@@ -7,9 +7,9 @@
 // Of an adult as tall as SMPL's template and the built-in body.
 #define GAIT_THIGH        0.38
 #define GAIT_SHANK        0.40
-#define GAIT_ANKLE_HEIGHT 0.08 // of the ankle over the sole
-#define GAIT_HIP_DROP     0.09 // of the hips under the pelvis joint
-#define GAIT_STANDING     0.93 // pelvis over the floor with the knees just not straight
+#define GAIT_ANKLE_HEIGHT 0.08  // of the ankle over the sole
+#define GAIT_HIP_DROP     0.09  // of the hips under the pelvis joint
+#define GAIT_STANDING     0.941 // pelvis over the floor with the knees just not straight
 #define GAIT_GRAVITY      9.81
 
 struct gait_leg {
