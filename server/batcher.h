@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// Steps the frames of all sessions in batches. Each session has a track: its network state and its
+// waiting poses. Tracks are spread over compute threads (shards) when they are made and stay there,
+// so that a track's frames are stepped in order by one thread. A thread takes every track that has
+// a frame waiting, one frame of each and at most max_batch, steps them at once, and looks again:
+// there is no timer, so batches grow with load and a lone frame is answered at once. Tracks queue
+// behind each other, so one that has many frames waiting gets no more turns than any other.
+//
+// All functions are for one thread, the event loop's. Compute threads call only `wake`.
+#ifndef DSNET_SERVER_BATCHER_H
+#define DSNET_SERVER_BATCHER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "net/net.h"
+#include "pool.h"
+#include "wire/frame.h"
+
+struct batcher;
+struct track;
+
+struct batcher_settings {
+  size_t threads;
+  size_t max_batch;        // 1..NET_BATCH_MAX
+  size_t frames_in_flight; // of one track: waiting, being stepped or not yet released
+  const struct net *const *nets;
+  size_t net_count;
+  // Called by compute threads when results are there to be taken or a thread has warmed up. It may
+  // be called once for many results. Must not block or call into the batcher.
+  void (*wake)(void *user);
+  void *user;
+};
+
+// Starts the threads. Each first runs one step of batch 1 and one of max_batch with every network.
+// The nets must outlive the batcher.
+int batcher_new(struct batcher **batcher, const struct batcher_settings *settings,
+                struct dsnet_error *error);
+
+// Stops the threads after their current batch and frees everything. Every track must have been
+// closed and every result that was taken released.
+void batcher_free(struct batcher *batcher);
+
+// Whether every thread has warmed up.
+bool batcher_ready(const struct batcher *batcher);
+
+// A new sequence of network `net` (index into the settings' nets), on the thread with the fewest
+// tracks. NULL when memory is out.
+struct track *track_new(struct batcher *batcher, size_t net, const float betas[FEATURES_BETAS],
+                        void *owner);
+// Forgets the track: waiting frames are dropped, results not yet taken will not be seen. If a frame
+// is being stepped, the memory goes when that batch is done.
+void track_close(struct track *track);
+void *track_owner(const struct track *track);
+
+enum track_push { TRACK_PUSHED, TRACK_FULL, TRACK_NOMEM };
+// Adds a frame. On TRACK_FULL (frames_in_flight reached) and TRACK_NOMEM nothing has changed.
+enum track_push track_push(struct track *track, const struct frame_pose *pose);
+// Frames pushed and not yet released.
+size_t track_in_flight(const struct track *track);
+
+// The results that are ready, linked by `next`, those of one track in order. Each has its payload
+// (displacement, f32 [V][3]), seq, timestamp and track, and must be released before that track is
+// closed.
+struct result *batcher_take(struct batcher *batcher);
+void result_release(struct batcher *batcher, struct result *result);
+
+#endif

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "pool.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+
+// The record and its payload are one block: [struct result, padded][headroom][payload].
+#define RECORD_SIZE                                                                                \
+  ((sizeof(struct result) + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT)
+_Static_assert(RESULT_HEADROOM % MEMORY_ALIGNMENT == 0, "the payload must stay aligned");
+
+void pool_init(struct pool *pool, size_t payload_size, size_t keep) {
+  *pool = (struct pool){.payload_size = payload_size, .keep = keep};
+}
+
+static void drop_one(struct pool *pool) {
+  struct result *result = pool->free;
+  pool->free = result->next;
+  pool->free_count--;
+  pool->total--;
+  free(result);
+}
+
+void pool_deinit(struct pool *pool) {
+  while (pool->free)
+    drop_one(pool);
+  assert(pool->total == 0);
+}
+
+static bool add_one(struct pool *pool) {
+  struct result *result = memory_alloc(1, RECORD_SIZE + RESULT_HEADROOM + pool->payload_size);
+  if (!result)
+    return false;
+  result->payload_size = pool->payload_size;
+  result->payload = (uint8_t *)result + RECORD_SIZE + RESULT_HEADROOM;
+  result->next = pool->free;
+  pool->free = result;
+  pool->free_count++;
+  pool->total++;
+  return true;
+}
+
+bool pool_reserve(struct pool *pool) {
+  if (pool->reserved == pool->total && !add_one(pool))
+    return false;
+  pool->reserved++;
+  return true;
+}
+
+struct result *pool_take(struct pool *pool) {
+  struct result *result = pool->free;
+  assert(result);
+  pool->free = result->next;
+  pool->free_count--;
+  result->next = NULL;
+  return result;
+}
+
+void pool_unreserve(struct pool *pool) {
+  assert(pool->reserved);
+  pool->reserved--;
+  if (pool->total > pool->reserved + pool->keep && pool->free)
+    drop_one(pool);
+}
+
+void pool_give(struct pool *pool, struct result *result) {
+  result->track = NULL;
+  result->next = pool->free;
+  pool->free = result;
+  pool->free_count++;
+  pool_unreserve(pool);
+}

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "http.h"
+
+#define SWEEP_MS          100
+#define SPARE_DESCRIPTORS 32 // of the loop, the log and the libraries
+
+static const char drain_reason[] = "the server is shutting down";
+#define DRAIN_CODE 1012 // service restart
+
+bool server_ready(const struct server *server) {
+  return !server->draining && batcher_ready(server->batcher);
+}
+
+const char *server_refusal(const struct server *server) {
+  if (server->draining)
+    return drain_reason;
+  if (!batcher_ready(server->batcher))
+    return "the models are being warmed up";
+  size_t taken = server->streams.count + server->upgrading;
+  if (taken >= (size_t)server->config->max_sessions)
+    return "every session is taken";
+  return NULL;
+}
+
+// Ending -----------------------------------------------------------------------------------------
+
+// Closes every handle, so that uv_run returns when their callbacks have run.
+static void stop(struct server *server) {
+  if (server->stopping)
+    return;
+  server->stopping = true;
+  streams_abort(&server->streams);
+  // The threads must be gone before the handle they wake is closed.
+  batcher_free(server->batcher);
+  server->batcher = NULL;
+  http_stop(server->http);
+  uv_close((uv_handle_t *)&server->finished, NULL);
+  uv_close((uv_handle_t *)&server->sweep, NULL);
+  uv_close((uv_handle_t *)&server->drain, NULL);
+  for (int i = 0; i < 2; i++)
+    uv_close((uv_handle_t *)&server->signals[i], NULL);
+}
+
+static void stop_when_drained(struct server *server) {
+  if (server->draining && !server->streams.count && !server->streams.leaving && !server->upgrading)
+    stop(server);
+}
+
+static void on_drain_timeout(uv_timer_t *timer) {
+  struct server *server = timer->data;
+  log_event(LOG_LEVEL_WARN, "drain_timeout", NULL, "%zu streams are cut", server->streams.count);
+  stop(server);
+}
+
+static void on_signal(uv_signal_t *signal, int number) {
+  struct server *server = signal->data;
+  if (server->draining) {
+    log_event(LOG_LEVEL_WARN, "forced_stop", NULL, "a second signal (%s): %zu streams are cut",
+              strsignal(number), server->streams.count);
+    server->status = 1;
+    stop(server);
+    return;
+  }
+  log_event(LOG_LEVEL_INFO, "drain", NULL, "%s: finishing %zu streams", strsignal(number),
+            server->streams.count);
+  server->draining = true;
+  uint64_t timeout = (uint64_t)(server->config->drain_timeout * 1000);
+  uv_timer_start(&server->drain, on_drain_timeout, timeout, 0);
+  streams_finish(&server->streams, DRAIN_CODE, drain_reason);
+  stop_when_drained(server);
+}
+
+// Running ----------------------------------------------------------------------------------------
+
+static void wake_loop(void *user) {
+  struct server *server = user;
+  uv_async_send(&server->finished);
+}
+
+static void on_finished(uv_async_t *async) {
+  struct server *server = async->data;
+  if (!server->ready_logged && batcher_ready(server->batcher)) {
+    server->ready_logged = true;
+    log_event(LOG_LEVEL_INFO, "ready", NULL, "every compute thread has warmed up");
+  }
+  streams_deliver(&server->streams);
+}
+
+static void on_sweep(uv_timer_t *timer) {
+  struct server *server = timer->data;
+  streams_sweep(&server->streams);
+  http_sweep(server->http);
+  stop_when_drained(server);
+}
+
+static void on_returned(void *user) {
+  struct server *server = user;
+  http_run_soon(server->http);
+}
+
+// Every stream holds a descriptor; the soft limit of a plain shell is lower than the default cap.
+static int raise_descriptor_limit(const struct config *config, struct dsnet_error *error) {
+  struct rlimit limit;
+  rlim_t needed = (rlim_t)config_connections(config) + SPARE_DESCRIPTORS;
+  if (getrlimit(RLIMIT_NOFILE, &limit))
+    return dsnet_error_set(error, DSNET_EIO, "cannot read the descriptor limit: %s",
+                           strerror(errno));
+  if (limit.rlim_cur >= needed)
+    return 0;
+  limit.rlim_cur = needed;
+  if (needed > limit.rlim_max || setrlimit(RLIMIT_NOFILE, &limit))
+    return dsnet_error_set(error, DSNET_ELIMIT,
+                           "%u connections need %llu descriptors, the process may have %llu "
+                           "(ulimit -n); raise it or lower --max-sessions",
+                           config_connections(config), (unsigned long long)needed,
+                           (unsigned long long)limit.rlim_max);
+  return 0;
+}
+
+static int start_batcher(struct server *server, struct dsnet_error *error) {
+  const struct net *nets[OPTION_LIST_MAX];
+  for (size_t i = 0; i < server->models->count; i++)
+    nets[i] = server->models->items[i].net;
+  const struct config *config = server->config;
+  const struct batcher_settings settings = {
+      .threads = config->threads ? (size_t)config->threads : uv_available_parallelism(),
+      .max_batch = (size_t)config->max_batch,
+      .frames_in_flight = (size_t)config->frames_in_flight,
+      .nets = nets,
+      .net_count = server->models->count,
+      .wake = wake_loop,
+      .user = server,
+  };
+  return batcher_new(&server->batcher, &settings, error);
+}
+
+static void start_handles(struct server *server) {
+  static const int numbers[] = {SIGTERM, SIGINT};
+  for (int i = 0; i < 2; i++) {
+    uv_signal_init(&server->loop, &server->signals[i]);
+    server->signals[i].data = server;
+    uv_signal_start(&server->signals[i], on_signal, numbers[i]);
+  }
+  uv_timer_init(&server->loop, &server->sweep);
+  uv_timer_init(&server->loop, &server->drain);
+  server->sweep.data = server->drain.data = server;
+  uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
+}
+
+int server_new(struct server **out, const struct config *config, const struct models *models,
+               struct dsnet_error *error) {
+  *out = NULL;
+  int result = raise_descriptor_limit(config, error);
+  if (result < 0)
+    return result;
+  struct server *server = calloc(1, sizeof *server);
+  if (!server)
+    return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  server->config = config;
+  server->models = models;
+  if (uv_loop_init(&server->loop)) {
+    free(server);
+    return dsnet_error_set(error, DSNET_EIO, "cannot start the event loop");
+  }
+  log_limit_init(&server->log_limit, uv_now(&server->loop));
+  server->finished.data = server;
+  uv_async_init(&server->loop, &server->finished, on_finished);
+  result = http_new(&server->http, server, error);
+  if (result < 0)
+    goto fail_http;
+  result = start_batcher(server, error);
+  if (result < 0)
+    goto fail_batcher;
+  server->streams = (struct streams){
+      .loop = &server->loop,
+      .config = config,
+      .models = models,
+      .batcher = server->batcher,
+      .log_limit = &server->log_limit,
+      .returned = on_returned,
+      .user = server,
+  };
+  start_handles(server);
+  *out = server;
+  return 0;
+
+fail_batcher:
+  http_stop(server->http);
+fail_http:
+  uv_close((uv_handle_t *)&server->finished, NULL);
+  uv_run(&server->loop, UV_RUN_DEFAULT);
+  http_free(server->http);
+  uv_loop_close(&server->loop);
+  free(server);
+  return result;
+}
+
+const char *server_url(const struct server *server) {
+  return http_url(server->http);
+}
+
+int server_run(struct server *server) {
+  uv_run(&server->loop, UV_RUN_DEFAULT);
+  return server->status;
+}
+
+void server_free(struct server *server) {
+  if (!server)
+    return;
+  stop(server);
+  uv_run(&server->loop, UV_RUN_DEFAULT);
+  http_free(server->http);
+  uv_loop_close(&server->loop);
+  free(server);
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// dsnetd as a whole: the event loop and what hangs on it. Everything but the compute threads runs
+// on the thread that calls server_run.
+#ifndef DSNET_SERVER_SERVER_H
+#define DSNET_SERVER_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <uv.h>
+
+#include "batcher.h"
+#include "config.h"
+#include "log.h"
+#include "models.h"
+#include "stream.h"
+
+struct http;
+
+// Visible to the files of this folder.
+struct server {
+  const struct config *config;
+  const struct models *models;
+  uv_loop_t loop;
+  uv_async_t finished; // compute threads have results, or have warmed up
+  uv_signal_t signals[2];
+  uv_timer_t sweep, drain;
+  struct batcher *batcher;
+  struct http *http;
+  struct streams streams;
+  struct log_limit log_limit;
+  size_t upgrading; // handshakes accepted whose socket has not been handed over yet
+  bool ready_logged, draining, stopping;
+  int status; // what server_run returns
+};
+
+// Binds the port and starts the compute threads. The settings and models must outlive the server.
+int server_new(struct server **server, const struct config *config, const struct models *models,
+               struct dsnet_error *error);
+// "http://127.0.0.1:8080", with the port that was bound.
+const char *server_url(const struct server *server);
+// Serves until SIGTERM or SIGINT has been answered. 0 after an orderly end, 1 after a forced one.
+int server_run(struct server *server);
+void server_free(struct server *server);
+
+// Whether streams can be served now: every compute thread has warmed up and no drain has begun.
+bool server_ready(const struct server *server);
+// Why no further stream can be accepted, or NULL when one can.
+const char *server_refusal(const struct server *server);
+
+#endif

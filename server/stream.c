@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "stream.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "session.h"
+#include "websocket.h"
+
+// Answers other than results that may wait unsent before the socket is no longer read.
+#define REPLIES_MAX 16
+// Reads of one turn, so that a client that sends without end does not hold up the others.
+#define READS_PER_TURN    16
+#define VECTORS_PER_WRITE 16
+
+enum stream_state {
+  STREAM_SERVING,
+  STREAM_FINISHING, // takes no more frames; closes when those taken are answered
+  STREAM_CLOSING,   // a close frame is queued or sent; waits for the peer's, until `deadline`
+  STREAM_GONE,      // the handle is being closed
+};
+
+struct stream {
+  struct streams *streams;
+  struct stream *next, **link; // in streams->first
+  struct stream *next_dirty;   // while results are handed out
+  bool dirty;
+  bool blocked; // the socket took less than it was given
+  enum stream_state state;
+  int fd, events; // events that the poll handle is armed for
+  int reads_left;
+  bool sending_ended; // our half of the connection was shut
+  uint16_t finish_code;
+  const char *finish_reason; // a constant
+  uint64_t last_message;     // loop time, ms
+  uint64_t deadline;         // loop time, ms; of finishing and closing
+  struct MHD_UpgradeResponseHandle *handle;
+  uv_poll_t poll;
+  struct websocket ws;
+  struct session session;
+  uint8_t *extra; // bytes that came with the handshake, until they are read
+  size_t extra_size, extra_read;
+};
+
+static uint64_t now(const struct stream *stream) {
+  return uv_now(stream->streams->loop);
+}
+
+static const char *stream_name(const struct stream *stream) {
+  return stream->session.track ? stream->session.id : NULL;
+}
+
+static void log_stream(const struct stream *stream, enum log_level level, const char *event,
+                       const char *text) {
+  log_client_event(stream->streams->log_limit, now(stream), level, event, stream_name(stream), "%s",
+                   text);
+}
+
+// Leaving ----------------------------------------------------------------------------------------
+
+static void handle_closed(uv_handle_t *poll) {
+  struct stream *stream = poll->data;
+  struct streams *streams = stream->streams;
+  // Only now: the descriptor's number may be reused as soon as libmicrohttpd has it back.
+  MHD_upgrade_action(stream->handle, MHD_UPGRADE_ACTION_CLOSE);
+  streams->returned(streams->user);
+  streams->leaving--;
+  free(stream);
+}
+
+static void stream_leave(struct stream *stream, const char *why) {
+  if (stream->state == STREAM_GONE)
+    return;
+  log_stream(stream, stream->session.track ? LOG_LEVEL_INFO : LOG_LEVEL_DEBUG, "stream_ended", why);
+  stream->state = STREAM_GONE;
+  struct streams *streams = stream->streams;
+  *stream->link = stream->next;
+  if (stream->next)
+    stream->next->link = stream->link;
+  streams->count--;
+  streams->leaving++;
+  websocket_deinit(&stream->ws); // releases results, so before their track is closed
+  session_close(&stream->session);
+  free(stream->extra);
+  uv_close((uv_handle_t *)&stream->poll, handle_closed);
+}
+
+static uint64_t milliseconds(double seconds) {
+  return (uint64_t)(seconds * 1000);
+}
+
+static void start_closing(struct stream *stream, uint16_t code, const char *reason) {
+  stream->state = STREAM_CLOSING;
+  stream->deadline = now(stream) + milliseconds(stream->streams->config->close_timeout);
+  websocket_close(&stream->ws, code, reason);
+}
+
+static void start_finishing(struct stream *stream, uint16_t code, const char *reason) {
+  if (stream->state != STREAM_SERVING)
+    return;
+  stream->state = STREAM_FINISHING;
+  stream->finish_code = code;
+  stream->finish_reason = reason;
+  stream->deadline = now(stream) + milliseconds(stream->streams->config->close_timeout);
+  stream->ws.discarding = true;
+}
+
+// Receiving --------------------------------------------------------------------------------------
+
+static ssize_t read_extra(struct stream *stream, uint8_t *bytes, size_t size) {
+  size_t left = stream->extra_size - stream->extra_read;
+  if (size > left)
+    size = left;
+  memcpy(bytes, stream->extra + stream->extra_read, size);
+  stream->extra_read += size;
+  if (stream->extra_read == stream->extra_size) {
+    free(stream->extra);
+    stream->extra = NULL;
+  }
+  return (ssize_t)size;
+}
+
+static ssize_t read_socket(void *user, uint8_t *bytes, size_t size) {
+  struct stream *stream = user;
+  if (stream->extra)
+    return read_extra(stream, bytes, size);
+  if (stream->reads_left <= 0)
+    return 0;
+  ssize_t count;
+  do
+    count = recv(stream->fd, bytes, size, MSG_DONTWAIT);
+  while (count < 0 && errno == EINTR);
+  if (count < 0)
+    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+  // A short read has emptied the socket; asking again would only cost a call.
+  stream->reads_left = (size_t)count < size ? 0 : stream->reads_left - 1;
+  return count > 0 ? count : -1;
+}
+
+static bool has_room(const struct stream *stream) {
+  size_t frames = (size_t)stream->streams->config->frames_in_flight;
+  return session_in_flight(&stream->session) < frames && stream->ws.queued < frames + REPLIES_MAX;
+}
+
+static void send_reply(struct stream *stream, const struct message *reply) {
+  char text[1024];
+  size_t length = message_write(reply, text, sizeof text);
+  if (!length || websocket_queue_text(&stream->ws, text, length)) {
+    websocket_fail(&stream->ws, WEBSOCKET_INTERNAL, "out of memory");
+    return;
+  }
+  if (reply->type == MESSAGE_OPENED)
+    log_stream(stream, LOG_LEVEL_INFO, "session_opened", reply->opened.model);
+  else
+    log_client_event(stream->streams->log_limit, now(stream), LOG_LEVEL_INFO, "message_refused",
+                     stream_name(stream), "%s: %s", reply->error.code, reply->error.text);
+}
+
+static void receive_message(void *user, bool text, const uint8_t *bytes, size_t size) {
+  struct stream *stream = user;
+  struct streams *streams = stream->streams;
+  struct message reply;
+  stream->last_message = now(stream);
+  bool answer = text ? session_text(&stream->session, streams->batcher, streams->models, stream,
+                                    (const char *)bytes, size, &reply)
+                     : session_frame(&stream->session, bytes, size, &reply);
+  if (answer)
+    send_reply(stream, &reply);
+  stream->ws.paused = !has_room(stream);
+}
+
+static const struct websocket_callbacks websocket_callbacks = {
+    .read = read_socket,
+    .message = receive_message,
+};
+
+// Sending ----------------------------------------------------------------------------------------
+
+// Writes what there is until the socket takes no more. False when the connection is broken.
+static bool stream_write(struct stream *stream) {
+  struct iovec vectors[VECTORS_PER_WRITE];
+  stream->blocked = false;
+  for (int count; (count = websocket_output(&stream->ws, vectors, VECTORS_PER_WRITE));) {
+    size_t size = 0;
+    for (int i = 0; i < count; i++)
+      size += vectors[i].iov_len;
+    const struct msghdr message = {.msg_iov = vectors, .msg_iovlen = (size_t)count};
+    ssize_t written = sendmsg(stream->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (written < 0 && errno == EINTR)
+      continue;
+    if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
+      return false;
+    if (written > 0)
+      websocket_written(&stream->ws, (size_t)written);
+    stream->blocked = written < 0 || (size_t)written < size;
+    if (stream->blocked)
+      break;
+  }
+  return true;
+}
+
+static bool wants_write(struct stream *stream) {
+  struct iovec vector;
+  return websocket_output(&stream->ws, &vector, 1) > 0;
+}
+
+// Progress ---------------------------------------------------------------------------------------
+
+// After a failed connection's close frame: ends our half and reads on without looking until the
+// peer ends its own, or the deadline comes. Closing with bytes unread would reset the connection,
+// and the peer might lose the close frame that says what was wrong. False when the peer has ended.
+static bool linger(struct stream *stream) {
+  if (!stream->sending_ended)
+    shutdown(stream->fd, SHUT_WR);
+  stream->sending_ended = true;
+  uint8_t unread[4096];
+  ssize_t count;
+  do
+    count = read_socket(stream, unread, sizeof unread);
+  while (count > 0);
+  return count == 0;
+}
+
+static void log_failure(const struct stream *stream) {
+  const struct websocket *ws = &stream->ws;
+  log_client_event(stream->streams->log_limit, now(stream), LOG_LEVEL_INFO, "stream_failed",
+                   stream_name(stream), "closed with %u: %.*s", ws->close_code,
+                   ws->close_size > 2 ? ws->close_size - 2 : 0, (const char *)ws->close_frame + 2);
+}
+
+// Moves to the state that follows from what has happened. False when the stream is over.
+static bool change_state(struct stream *stream) {
+  struct websocket *ws = &stream->ws;
+  if (ws->failed && stream->state != STREAM_CLOSING) {
+    log_failure(stream);
+    start_closing(stream, ws->close_code, "");
+  }
+  if (ws->close_received)
+    start_finishing(stream, ws->close_received, "");
+  if (stream->state == STREAM_FINISHING && !session_in_flight(&stream->session))
+    start_closing(stream, stream->finish_code, stream->finish_reason);
+  if (ws->close_sent && ws->failed)
+    return linger(stream);
+  if (ws->close_sent && ws->close_received)
+    return false;
+  return !ws->ended;
+}
+
+// What the socket is to be watched for.
+static int events_wanted(struct stream *stream) {
+  const struct websocket *ws = &stream->ws;
+  int events = wants_write(stream) ? UV_WRITABLE : 0;
+  if (ws->stopped) // by a close frame or a failure; after the latter see linger()
+    return ws->failed && ws->close_sent ? events | UV_READABLE : events;
+  // A stream that is not read must still notice that its peer has left.
+  return events | (ws->paused ? UV_DISCONNECT : UV_READABLE);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static void arm(struct stream *stream) {
+  int events = events_wanted(stream);
+  if (events == stream->events)
+    return;
+  stream->events = events;
+  if (uv_poll_start(&stream->poll, events, on_poll))
+    stream_leave(stream, "the socket cannot be polled");
+}
+
+// Reads on when a stream that was paused has room again. Whether it did.
+static bool resume(struct stream *stream) {
+  if (!stream->ws.paused || !has_room(stream))
+    return false;
+  stream->ws.paused = false;
+  websocket_receive(&stream->ws);
+  return true;
+}
+
+// Writes, reads on, and changes state as far as the socket and the session allow.
+static void stream_advance(struct stream *stream) {
+  bool more;
+  do {
+    if (!stream_write(stream)) {
+      stream_leave(stream, "the peer takes no more data");
+      return;
+    }
+    more = resume(stream);
+    if (!change_state(stream)) {
+      stream_leave(stream, stream->ws.close_sent ? "closed" : "the peer has gone");
+      return;
+    }
+  } while (more || (!stream->blocked && wants_write(stream)));
+  arm(stream);
+}
+
+static void on_poll(uv_poll_t *poll, int status, int events) {
+  struct stream *stream = poll->data;
+  if (status < 0 || (events & UV_DISCONNECT && stream->ws.paused)) {
+    stream_leave(stream, "the peer has gone");
+    return;
+  }
+  stream->reads_left = READS_PER_TURN;
+  if (events & UV_READABLE)
+    websocket_receive(&stream->ws);
+  stream_advance(stream);
+}
+
+// All streams ------------------------------------------------------------------------------------
+
+static struct stream *stream_new(struct streams *streams, int fd, const char *extra,
+                                 size_t extra_size) {
+  struct stream *stream = calloc(1, sizeof *stream);
+  if (!stream)
+    return NULL;
+  size_t max_message = (size_t)streams->config->max_message;
+  if (websocket_init(&stream->ws, max_message, &websocket_callbacks, stream))
+    goto fail;
+  if (extra_size) {
+    stream->extra = malloc(extra_size);
+    if (!stream->extra)
+      goto fail;
+    memcpy(stream->extra, extra, extra_size);
+    stream->extra_size = extra_size;
+  }
+  if (uv_poll_init(streams->loop, &stream->poll, fd))
+    goto fail;
+  stream->poll.data = stream;
+  stream->streams = streams;
+  stream->fd = fd;
+  return stream;
+
+fail:
+  websocket_deinit(&stream->ws);
+  free(stream->extra);
+  free(stream);
+  return NULL;
+}
+
+void stream_start(struct streams *streams, int fd, struct MHD_UpgradeResponseHandle *handle,
+                  const char *extra, size_t extra_size) {
+  // libmicrohttpd clears it when it upgrades, and a frame should not wait for an acknowledgement.
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+  struct stream *stream = stream_new(streams, fd, extra, extra_size);
+  if (!stream) {
+    log_client_event(streams->log_limit, uv_now(streams->loop), LOG_LEVEL_WARN, "stream_refused",
+                     NULL, "out of memory or descriptors for a stream");
+    MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+    streams->returned(streams->user);
+    return;
+  }
+  stream->handle = handle;
+  stream->last_message = now(stream);
+  stream->next = streams->first;
+  stream->link = &streams->first;
+  if (stream->next)
+    stream->next->link = &stream->next;
+  streams->first = stream;
+  streams->count++;
+  stream->reads_left = READS_PER_TURN;
+  websocket_receive(&stream->ws);
+  stream_advance(stream);
+}
+
+static void release_result(struct outgoing *outgoing, void *user) {
+  struct stream *stream = user;
+  void *result = (char *)outgoing - offsetof(struct result, outgoing);
+  result_release(stream->streams->batcher, result);
+}
+
+void streams_deliver(struct streams *streams) {
+  // First every result to its stream, then every stream to its socket: a stream that leaves while
+  // it writes must not have results further down the list.
+  struct stream *dirty = NULL;
+  for (struct result *result = batcher_take(streams->batcher), *next; result; result = next) {
+    next = result->next;
+    struct stream *stream = track_owner(result->track);
+    session_seal(result);
+    result->outgoing.release = release_result;
+    websocket_queue(&stream->ws, &result->outgoing);
+    if (!stream->dirty) {
+      stream->dirty = true;
+      stream->next_dirty = dirty;
+      dirty = stream;
+    }
+  }
+  for (; dirty; dirty = dirty->next_dirty) {
+    dirty->dirty = false;
+    stream_advance(dirty);
+  }
+}
+
+void streams_sweep(struct streams *streams) {
+  uint64_t idle = milliseconds(streams->config->idle_timeout), time = uv_now(streams->loop);
+  for (struct stream *stream = streams->first, *next; stream; stream = next) {
+    next = stream->next;
+    if (stream->state == STREAM_SERVING) {
+      if (time - stream->last_message < idle)
+        continue;
+      log_stream(stream, LOG_LEVEL_INFO, "stream_idle", "no message for too long");
+      start_finishing(stream, WEBSOCKET_POLICY, "no message for too long");
+      stream_advance(stream);
+    } else if (time >= stream->deadline) {
+      stream_leave(stream, "the peer did not take its close in time");
+    }
+  }
+}
+
+void streams_finish(struct streams *streams, uint16_t code, const char *reason) {
+  for (struct stream *stream = streams->first, *next; stream; stream = next) {
+    next = stream->next;
+    start_finishing(stream, code, reason);
+    stream_advance(stream);
+  }
+}
+
+void streams_abort(struct streams *streams) {
+  while (streams->first)
+    stream_leave(streams->first, "aborted");
+}

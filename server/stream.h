@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// One streaming connection: the socket that libmicrohttpd handed over, its WebSocket and its
+// session. Reads as long as the session has room, writes as long as the socket takes, and ends in
+// one of three ways: finished (what was received is answered, then a close frame), failed (a close
+// frame at once), or gone (the peer vanished). Event loop only.
+#ifndef DSNET_SERVER_STREAM_H
+#define DSNET_SERVER_STREAM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <uv.h>
+
+#include "batcher.h"
+#include "config.h"
+#include "log.h"
+#include "models.h"
+
+struct stream;
+struct MHD_UpgradeResponseHandle;
+
+// What all streams share. The owner fills the upper part and starts from {0}.
+struct streams {
+  uv_loop_t *loop;
+  const struct config *config;
+  const struct models *models;
+  struct batcher *batcher;
+  struct log_limit *log_limit;
+  // A socket was given back: libmicrohttpd must run to close it. Calls may be gathered.
+  void (*returned)(void *user);
+  void *user;
+
+  struct stream *first; // those that are not gone
+  size_t count;         // of them
+  size_t leaving;       // gone, their handles still being closed
+};
+
+// Takes over an upgraded socket. `extra` are bytes that came with the handshake; they are copied.
+// On failure the socket has been given back.
+void stream_start(struct streams *streams, int fd, struct MHD_UpgradeResponseHandle *handle,
+                  const char *extra, size_t extra_size);
+
+// Sends out the results that compute threads have finished.
+void streams_deliver(struct streams *streams);
+
+// Applies the idle and close time-outs. To be called now and then; the times are as coarse as that.
+void streams_sweep(struct streams *streams);
+
+// Lets every stream answer what it has received and close with `code`.
+void streams_finish(struct streams *streams, uint16_t code, const char *reason);
+
+// Drops every stream as it is. They have left when the loop has run and `leaving` is 0.
+void streams_abort(struct streams *streams);
+
+#endif
