@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// The run: addresses, loop, timers, signals, and the end when the last session is done.
+#include "stream/session.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include <sodium.h>
+
+#define PACE     1000000ull // ns between two looks at what is due
+#define WATCH    100        // ms between two looks at idle sessions
+#define PROGRESS 250000000ull
+
+void stream_pace(struct stream *stream, uint64_t now) {
+  if (!stream->options->real_rate || now < stream->last_pace + PACE)
+    return;
+  stream->last_pace = now;
+  for (size_t i = 0; i < stream->options->sessions; i++)
+    if (stream->sessions[i].state == SESSION_STREAMING)
+      transfer_send(&stream->sessions[i], now);
+}
+
+static void on_pace(uv_timer_t *timer) {
+  struct stream *stream = timer->data;
+  stream->last_pace = 0;
+  stream_pace(stream, uv_hrtime());
+}
+
+static void print_progress(struct stream *stream, uint64_t now) {
+  const struct stream_summary *summary = stream->summary;
+  if (!stream->options->progress || now < stream->last_progress + PROGRESS || !stream->first_send)
+    return;
+  stream->last_progress = now;
+  double seconds = (double)(now - stream->first_send) * 1e-9;
+  fprintf(stderr, "\r%llu of %llu frames, %.0f frames/s, p99 %.2f ms   ",
+          (unsigned long long)summary->received, (unsigned long long)summary->wanted,
+          seconds > 0 ? (double)summary->received / seconds : 0,
+          (double)histogram_percentile(&summary->latency, 99) * 1e-6);
+}
+
+static void on_watch(uv_timer_t *timer) {
+  struct stream *stream = timer->data;
+  uint64_t now = uv_hrtime();
+  for (size_t i = 0; i < stream->options->sessions; i++)
+    session_check_time(&stream->sessions[i], now);
+  print_progress(stream, now);
+}
+
+static void on_signal(uv_signal_t *handle, int number) {
+  struct stream *stream = handle->data;
+  for (size_t i = 0; i < stream->options->sessions; i++)
+    session_fail(&stream->sessions[i], STREAM_INTERRUPTED, 1001, "interrupted by signal %d",
+                 number);
+}
+
+static void close_helpers(struct stream *stream) {
+  uv_handle_t *handles[] = {(uv_handle_t *)&stream->pacer, (uv_handle_t *)&stream->watch,
+                            (uv_handle_t *)&stream->interrupt, (uv_handle_t *)&stream->terminate};
+  for (size_t i = 0; i < sizeof handles / sizeof handles[0]; i++)
+    uv_close(handles[i], NULL);
+}
+
+void stream_session_done(struct stream *stream, struct session *session) {
+  stream_summary_add(stream->summary, session->outcome, session->failure);
+  if (--stream->live == 0)
+    close_helpers(stream);
+}
+
+// uv_getaddrinfo without a callback is synchronous; nothing else is running yet.
+static int resolve(struct stream *stream, struct dsnet_error *error) {
+  const struct stream_url *url = &stream->options->url;
+  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+  uv_getaddrinfo_t request;
+  int status = uv_getaddrinfo(&stream->loop, &request, NULL, url->host, url->port, &hints);
+  if (status < 0)
+    return dsnet_error_set(error, DSNET_EIO, "%s: %s", url->host, uv_strerror(status));
+  for (struct addrinfo *at = request.addrinfo; at; at = at->ai_next)
+    if (stream->address_count < STREAM_ADDRESSES_MAX &&
+        at->ai_addrlen <= sizeof stream->addresses[0])
+      memcpy(&stream->addresses[stream->address_count++], at->ai_addr, at->ai_addrlen);
+  uv_freeaddrinfo(request.addrinfo);
+  return stream->address_count ? 0 : dsnet_error_set(error, DSNET_EIO, "%s: no address", url->host);
+}
+
+static int start_helpers(struct stream *stream, struct dsnet_error *error) {
+  uv_loop_t *loop = &stream->loop;
+  uv_timer_init(loop, &stream->pacer); // the two inits of timers cannot fail
+  uv_timer_init(loop, &stream->watch);
+  int status = uv_signal_init(loop, &stream->interrupt);
+  if (status == 0)
+    status = uv_signal_init(loop, &stream->terminate);
+  if (status < 0)
+    return dsnet_error_set(error, DSNET_EIO, "signals: %s", uv_strerror(status));
+  stream->pacer.data = stream->watch.data = stream->interrupt.data = stream->terminate.data =
+      stream;
+  if (stream->options->real_rate)
+    uv_timer_start(&stream->pacer, on_pace, 1, 1);
+  uv_timer_start(&stream->watch, on_watch, WATCH, WATCH);
+  uv_signal_start(&stream->interrupt, on_signal, SIGINT);
+  uv_signal_start(&stream->terminate, on_signal, SIGTERM);
+  return 0;
+}
+
+static void start_sessions(struct stream *stream) {
+  stream->live = stream->options->sessions;
+  for (size_t i = 0; i < stream->options->sessions; i++) {
+    struct session *session = &stream->sessions[i];
+    session->stream = stream;
+    session->index = i;
+    session->clip = &stream->clips[i % stream->clip_count];
+    stream->summary->wanted += session->clip->frames;
+  }
+  for (size_t i = 0; i < stream->options->sessions; i++)
+    session_start(&stream->sessions[i]);
+}
+
+static double cpu_seconds(void) {
+  struct rusage usage;
+  getrusage(RUSAGE_SELF, &usage);
+  return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         1e-6 * (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
+static void run(struct stream *stream) {
+  struct stream_summary *summary = stream->summary;
+  double cpu = cpu_seconds();
+  stream->epoch = uv_hrtime();
+  start_sessions(stream);
+  uv_run(&stream->loop, UV_RUN_DEFAULT);
+  summary->cpu_seconds = cpu_seconds() - cpu;
+  if (stream->last_receive)
+    summary->seconds = (double)(stream->last_receive - stream->first_send) * 1e-9;
+  if (stream->options->progress)
+    fputs("\r\033[K", stderr);
+}
+
+static void close_handle(uv_handle_t *handle, void *unused) {
+  (void)unused;
+  uv_close(handle, NULL);
+}
+
+// Closes whatever start_helpers had begun.
+static void abandon(struct stream *stream) {
+  uv_walk(&stream->loop, close_handle, NULL);
+  uv_run(&stream->loop, UV_RUN_DEFAULT);
+}
+
+static void free_stream(struct stream *stream) {
+  free(stream->receive);
+  free(stream->sessions);
+  free(stream);
+}
+
+int stream_run(const struct stream_options *options, const struct stream_clip *clips,
+               size_t clip_count, struct stream_summary *summary, struct dsnet_error *error) {
+  struct stream *stream = sodium_init() < 0 ? NULL : calloc(1, sizeof *stream);
+  if (!stream)
+    return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  stream->options = options;
+  stream->clips = clips;
+  stream->clip_count = clip_count;
+  stream->summary = summary;
+  stream->window = options->window ? options->window
+                                   : (options->real_rate ? STREAM_WINDOW_REAL : STREAM_WINDOW_FAST);
+  stream->receive = malloc(STREAM_RECEIVE_SIZE);
+  stream->sessions = calloc(options->sessions, sizeof *stream->sessions);
+  summary->sessions = options->sessions;
+  summary->real_rate = options->real_rate;
+  int status = stream->receive && stream->sessions && uv_loop_init(&stream->loop) == 0
+                   ? 0
+                   : dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  if (status != 0) {
+    free_stream(stream);
+    return status;
+  }
+  status = resolve(stream, error);
+  if (status == 0)
+    status = start_helpers(stream, error);
+  if (status == 0)
+    run(stream);
+  else
+    abandon(stream);
+  uv_loop_close(&stream->loop);
+  free_stream(stream);
+  return status;
+}
