@@ -190,7 +190,7 @@ static int check_linear(const struct net_tensor *weight, const double *limit, do
 // meet in the next one and poison a session's state with NaN. |h| is at most 1, and c grows by at
 // most 1 a frame until adding 1 no longer changes it.
 static int check_overflow(struct net *net, struct dsnet_error *error) {
-  double features[FEATURES_WIDTH_MAX], latents[NET_LATENT_MAX];
+  double features[FEATURES_WIDTH_MAX] = {0}, latents[NET_LATENT_MAX];
   int code = check_features(net, features, error);
   for (size_t layer = 0; layer < net->config.layers && !code; layer++)
     code = check_layer(net, layer, features, error);

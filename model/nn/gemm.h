@@ -57,7 +57,14 @@ void gemm_apply_part(const struct gemm_weights *weights, size_t first, size_t co
 
 // c [m][n] = alpha op(a) op(b) + beta c, row-major, leading dimensions in floats; op(a) is [m][k],
 // a is stored [k][m] when transposed (op(b) likewise). With beta 0, c is only written. By BLAS, on
-// as many threads as it is set to (gemm_blas_threads).
+// as many threads as it is set to (gemm_blas_threads). Weights that serve several products in a row
+// are better packed: BLAS packs them anew in each.
+//
+// Nothing that serves a model calls this. OpenBLAS 0.3.21 (Debian 12) does not know processors
+// younger than itself: it takes an AMD Zen 5 for Intel's Cooper Lake and runs AVX-512 kernels that
+// its users have reported to crash there (OpenBLAS issue 5243). OPENBLAS_CORETYPE=Haswell in the
+// environment chooses the AVX2 kernels; it is read before main() begins, so a program cannot set it
+// for itself.
 void gemm_multiply(bool transpose_a, bool transpose_b, size_t m, size_t n, size_t k, float alpha,
                    const float *a, size_t lda, const float *b, size_t ldb, float beta, float *c,
                    size_t ldc);

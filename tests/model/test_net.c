@@ -15,8 +15,9 @@
 
 enum { SESSIONS = 40, FRAMES = 6, VERTICES = 70, LATENT = 9, STATE_MAX = 1300 };
 
-// Every allocation of the library passes here (the executable is linked with --wrap).
-static size_t allocations;
+// Every allocation of the library passes here (the executable is linked with --wrap): counted, and
+// the one whose turn it is fails.
+static size_t allocations, failing = SIZE_MAX;
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t count, size_t size);
 void *__real_realloc(void *block, size_t size);
@@ -27,23 +28,19 @@ void *__wrap_realloc(void *block, size_t size);
 void *__wrap_aligned_alloc(size_t alignment, size_t size);
 
 void *__wrap_malloc(size_t size) {
-  allocations++;
-  return __real_malloc(size);
+  return allocations++ == failing ? NULL : __real_malloc(size);
 }
 
 void *__wrap_calloc(size_t count, size_t size) {
-  allocations++;
-  return __real_calloc(count, size);
+  return allocations++ == failing ? NULL : __real_calloc(count, size);
 }
 
 void *__wrap_realloc(void *block, size_t size) {
-  allocations++;
-  return __real_realloc(block, size);
+  return allocations++ == failing ? NULL : __real_realloc(block, size);
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t size) {
-  allocations++;
-  return __real_aligned_alloc(alignment, size);
+  return allocations++ == failing ? NULL : __real_aligned_alloc(alignment, size);
 }
 
 static struct net *new_net(size_t layers, size_t hidden, enum simd_level level) {
@@ -365,6 +362,35 @@ static void a_scratch_has_a_largest_batch(void **state) {
   net_free(net);
 }
 
+static int make_and_free(const struct net_config *config) {
+  struct net *net = NULL;
+  struct net_scratch *scratch = NULL;
+  int code = net_new_random(&net, config, 1, NULL);
+  if (!code)
+    code = net_scratch_new(&scratch, net, 4, NULL);
+  if (!code)
+    net_scratch_free(scratch);
+  net_free(net);
+  return code;
+}
+
+// Leaks are the sanitizer's to find.
+static void running_out_of_memory_is_an_answer(void **state) {
+  (void)state;
+  struct net_config config = {.layers = 1, .hidden = 16, .latent = 3, .vertices = 4, .rate = 60};
+  config.features = feature_set_find("paper");
+  int code = DSNET_ENOMEM;
+  size_t turn = 0;
+  for (; code; turn++) {
+    allocations = 0;
+    failing = turn;
+    code = make_and_free(&config);
+    failing = SIZE_MAX;
+    assert_true(code == 0 || code == DSNET_ENOMEM);
+  }
+  assert_true(turn > 10);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_session_is_bitwise_the_same_in_every_batch),
@@ -379,6 +405,7 @@ int main(void) {
       cmocka_unit_test(a_random_network_moves_by_millimetres),
       cmocka_unit_test(sizes_out_of_bounds_are_refused),
       cmocka_unit_test(a_scratch_has_a_largest_batch),
+      cmocka_unit_test(running_out_of_memory_is_an_answer),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
