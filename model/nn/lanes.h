@@ -13,6 +13,7 @@
 
 typedef float lanes __attribute__((vector_size(4 * LANES)));
 typedef int32_t lanes_bits __attribute__((vector_size(4 * LANES)));
+typedef uint32_t lanes_words __attribute__((vector_size(4 * LANES)));
 
 // Arguments are pointers and everything is inlined, so that no calling convention depends on the
 // target.
@@ -50,7 +51,7 @@ LANES_FUNCTION lanes_expm1(lanes *v) {
   series = series * r + 1.f / 6;
   series = series * r + 1.f / 2;
   series = series * r * r + r;
-  lanes scale = (lanes)(((lanes_bits)shifted << 23) + (127 << 23)); // 2^n, by its exponent bits
+  lanes scale = (lanes)(((lanes_words)shifted << 23) + (127u << 23)); // 2^n, by its exponent bits
   *v = scale * series + (scale - 1.f);
 }
 

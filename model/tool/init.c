@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // dsnet init: a model file with random weights, for trying out everything but the motion itself.
+#include "command.h"
+
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "body/body.h"
-#include "command.h"
 #include "inputs.h"
-#include "net/net.h"
 
 struct settings {
   const char *output, *body;
