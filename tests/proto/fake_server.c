@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -254,6 +255,7 @@ static void serve_frames(struct connection *connection) {
 
 static void *serve(void *argument) {
   struct connection *connection = argument;
+  setsockopt(connection->socket, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   if (shake_hands(connection) && open_session(connection))
     serve_frames(connection);
   // The client's last words are read before closing, so that TCP does not reset what was sent.
