@@ -8,6 +8,8 @@
 #define GAIT_THIGH        0.38
 #define GAIT_SHANK        0.40
 #define GAIT_ANKLE_HEIGHT 0.08  // of the ankle over the sole
+#define GAIT_TOES         0.18  // of their tips in front of the ankle
+#define GAIT_HEEL         0.06  // behind the ankle
 #define GAIT_HIP_DROP     0.09  // of the hips under the pelvis joint
 #define GAIT_STANDING     0.941 // pelvis over the floor with the knees just not straight
 #define GAIT_GRAVITY      9.81

@@ -45,6 +45,11 @@ static double wave(double turns) {
   return sin(2 * PI * turns);
 }
 
+// A hump over 0..1 that begins and ends at rest.
+static double hump(double x) {
+  return x > 0 && x < 1 ? sin(PI * x) * sin(PI * x) : 0;
+}
+
 static double fraction(double x) {
   return x - floor(x);
 }
@@ -71,11 +76,16 @@ static void place_arm(struct generate_pose *pose, enum side side, double down, d
   turn(pose, SHOULDER + (int)side, 0, -swing);
 }
 
-// A leg whose ankle is `forward` and `up` from where it stands, spread outwards by `spread`.
+// A leg whose foot is `forward` of where it stands and whose sole's lowest point is `up` over the
+// floor, spread outwards by `spread`. A foot pitched by `pitch` pivots on its toes (positive) or
+// its heel, which raises the ankle.
 static void place_leg(struct generate_pose *pose, enum side side, double forward, double up,
                       double spread, double pitch) {
-  double down = pose->pelvis[1] - GAIT_HIP_DROP - GAIT_ANKLE_HEIGHT - up;
-  struct gait_leg leg = gait_leg_reach(forward, down / cos(spread), pitch);
+  double pivot = pitch > 0 ? GAIT_TOES : -GAIT_HEEL; // in front of the ankle
+  double ankle = up + GAIT_ANKLE_HEIGHT * cos(pitch) + pivot * sin(pitch);
+  double shift = pivot * (1 - cos(pitch)) + GAIT_ANKLE_HEIGHT * sin(pitch);
+  double down = pose->pelvis[1] - GAIT_HIP_DROP - ankle;
+  struct gait_leg leg = gait_leg_reach(forward + shift, down / cos(spread), pitch);
   turn(pose, HIP + (int)side, 0, -leg.hip);
   turn(pose, HIP + (int)side, 2, mirror(side) * spread);
   turn(pose, KNEE + (int)side, 0, leg.knee);
@@ -107,18 +117,21 @@ static void stand(const struct generate_settings *settings, double time,
   }
 }
 
-// Feet together off the floor and back, `shape` (0..1) saying how far a jump's mid-air pose is
-// reached.
-static double bounce_legs(struct generate_pose *pose, const struct gait_bounce *bounce, double time,
-                          double spread) {
-  double airborne;
-  pose->pelvis[1] = GAIT_STANDING - 0.02 + gait_bounce_height(bounce, time, &airborne);
+#define TIPTOE 0.45 // pitch of the feet at take-off, in the air and at touch-down
+
+// Both legs of a jump, spread alike. The heels rise before take-off and come down after touch-down;
+// the toes leave the floor and come back to it at rest, the legs stretching a little in between.
+static void bounce_legs(struct generate_pose *pose, const struct gait_bounce *bounce, double time,
+                        double spread) {
+  double airborne, period = bounce->stance + bounce->flight;
+  double height = gait_bounce_height(bounce, time, &airborne);
+  double stance = fmin(fraction(time / period) * period / bounce->stance, 1);
+  double top = bounce->speed * bounce->speed / (2 * GAIT_GRAVITY);
+  double pitch = TIPTOE * pow(cos(PI * stance), 2);
+  pose->pelvis[1] = GAIT_STANDING + 0.03 + height;
   pose->pelvis[1] -= (GAIT_THIGH + GAIT_SHANK) * (1 - cos(spread));
-  double lifted = fmax(pose->pelvis[1] - (GAIT_STANDING - 0.02), 0);
-  double point = 0.5 * sin(PI * airborne);
   for (enum side side = LEFT; side <= RIGHT; side++)
-    place_leg(pose, side, 0.02, 0.94 * lifted, spread, point);
-  return airborne;
+    place_leg(pose, side, 0, top * hump(airborne), spread, pitch);
 }
 
 static void hop(const struct generate_settings *settings, double time, struct generate_pose *pose) {
@@ -148,17 +161,13 @@ static void jacks(const struct generate_settings *settings, double time,
     place_arm(pose, side, ARMS_DOWN - 2.1 * open, 0.05, 0.25);
 }
 
-// One leg of a runner on the spot: on the floor for `stance` of the stride, then the heel swings
-// up.
+// One leg of a runner on the spot: on the floor for `stance` of the stride, the heel rising in its
+// last part, then the foot swings up behind.
 static void run_leg(struct generate_pose *pose, enum side side, double phase, double stance,
                     double lift) {
-  double swing = phase < stance ? 0 : (phase - stance) / (1 - stance);
-  double up = lift * pow(sin(PI * swing), 2);
-  double back = -0.16 * lift / 0.25 * sin(PI * swing) * sin(PI * swing);
-  double down = pose->pelvis[1] - GAIT_STANDING;
-  if (phase >= stance && up < down)
-    up = down > 0 ? fmax(up, 0.9 * down) : up;
-  place_leg(pose, side, back, up, 0.02, 0.9 * sin(PI * swing) * fmin(lift / 0.25, 1.2));
+  double swing = hump((phase - stance) / (1 - stance));
+  double raise = hump((phase - 0.6 * stance) / (1 - 0.6 * stance));
+  place_leg(pose, side, -0.6 * lift * swing, lift * swing, 0.02, fmin(3.2 * lift, 1) * raise);
 }
 
 static void run(const struct generate_settings *settings, double time, struct generate_pose *pose) {
@@ -168,8 +177,8 @@ static void run(const struct generate_settings *settings, double time, struct ge
   pose->pelvis[1] = GAIT_STANDING - 0.02 + gait_bounce_height(&bounce, time, NULL);
   double phase = time / (2 * step), stance = 0.5 * (step - flight) / step;
   double swing = wave(phase - 0.06) * settings->amplitude;
-  run_leg(pose, LEFT, fraction(phase), stance, 0.25 * settings->amplitude);
-  run_leg(pose, RIGHT, fraction(phase + 0.5), stance, 0.25 * settings->amplitude);
+  run_leg(pose, LEFT, fraction(phase), stance, 0.2 * settings->amplitude);
+  run_leg(pose, RIGHT, fraction(phase + 0.5), stance, 0.2 * settings->amplitude);
   turn(pose, PELVIS, 1, 0.08 * swing);
   turn_spine(pose, 1, -0.2 * swing);
   turn_spine(pose, 0, 0.12);
@@ -193,22 +202,31 @@ static void twist(const struct generate_settings *settings, double time,
   }
 }
 
+// Where a walker's foot is, from under the hip, at `phase` of its stride: left behind by the body
+// at constant speed during stance, then brought to the front by the cubic that sets off and lands
+// at that same speed, so that it neither slips nor jerks.
+static double walk_forward(double phase, double stance, double length) {
+  double reach = length * stance / 2;
+  if (phase < stance)
+    return reach - length * phase;
+  double s = (phase - stance) / (1 - stance);
+  return -reach + 2 * reach * smooth(s) - length * (1 - stance) * s * (1 - s) * (1 - 2 * s);
+}
+
 static void walk(const struct generate_settings *settings, double time,
                  struct generate_pose *pose) {
   start(pose);
-  double stride = 1.15 / sqrt(settings->rate), length = 1.1 * sqrt(settings->amplitude),
+  double stride = 1.15 / sqrt(settings->rate), length = 1.0 * sqrt(settings->amplitude),
          stance = 0.62;
   double phase = time / stride;
   pose->pelvis[0] = 0.02 * wave(phase + 0.2);
-  pose->pelvis[1] -= 0.035 - 0.02 * wave(2 * phase + 0.1);
+  pose->pelvis[1] -= 0.045 - 0.015 * wave(2 * phase + 0.1);
   pose->pelvis[2] = length * phase;
   for (enum side side = LEFT; side <= RIGHT; side++) {
     double p = fraction(phase + 0.5 * (double)side);
-    double swing = (p - stance) / (1 - stance), reach = length * stance / 2;
-    double forward = p < stance ? reach - length * p : -reach + 2 * reach * smooth(swing);
-    double up = p < stance ? 0 : 0.09 * pow(sin(PI * swing), 2);
-    double pitch = p < stance ? 0 : 0.5 * sin(PI * swing) * (1 - 1.5 * swing);
-    place_leg(pose, side, forward, up, 0, pitch);
+    place_leg(pose, side, walk_forward(p, stance, length),
+              p < stance ? 0 : 0.05 * hump((p - stance) / (1 - stance)), 0,
+              0.55 * hump((p - 0.43) / 0.45) - 0.15 * hump((p - 0.85) / 0.15));
     place_arm(pose, side, ARMS_DOWN + 0.1, -0.3 * settings->amplitude * cos(2 * PI * p), 0.35);
   }
   turn(pose, PELVIS, 1, 0.07 * settings->amplitude * cos(2 * PI * phase));

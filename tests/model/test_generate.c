@@ -7,10 +7,14 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
+#include "base/memory.h"
+#include "body/pose.h"
+#include "builtin/builtin.h"
 #include "motion/gait.h"
 #include "motion/rotation.h"
 
@@ -91,6 +95,56 @@ static void every_kind_moves_as_a_person_could(void **state) {
     }
 }
 
+// The lowest vertex of the built-in body over a clip's frames, every third one: the least and the
+// greatest, metres over the floor.
+static void sole_heights(const struct body *body, const struct clip *clip, float *low,
+                         float *high) {
+  size_t count = body_vertices(body);
+  float *shaped = memory_alloc(count, 3 * sizeof *shaped);
+  float *posed = memory_alloc(count, 3 * sizeof *posed);
+  float joints[BODY_JOINTS * 3], transforms[BODY_JOINTS * 12];
+  assert_true(shaped && posed);
+  body_shape(body, NULL, 0, shaped, joints);
+  *low = INFINITY, *high = -INFINITY;
+  for (size_t t = 0; t < clip->frames; t += 3) {
+    body_transforms(body, joints, clip->pose + t * CLIP_POSE_SIZE, clip->trans + 3 * t, transforms,
+                    NULL);
+    body_skin(body, transforms, shaped, NULL, posed);
+    float sole = INFINITY;
+    for (size_t v = 0; v < count; v++)
+      sole = fminf(sole, posed[3 * v + 2]);
+    *low = fminf(*low, sole);
+    *high = fmaxf(*high, sole);
+  }
+  free(shaped);
+  free(posed);
+}
+
+static void feet_stand_on_the_floor_and_leave_it_to_jump(void **state) {
+  (void)state;
+  // How far the soles come off the floor at the most, at least and at most so.
+  static const struct {
+    const char *kind;
+    float least, most;
+  } cases[] = {{"stand", 0, 0.02f},     {"twist", 0, 0.02f},   {"walk", 0, 0.02f},
+               {"run", 0.02f, 0.05f},   {"hop", 0.07f, 0.11f}, {"jacks", 0.05f, 0.1f},
+               {"sample", 0.07f, 0.11f}};
+  const struct generate_settings settings = {1, 1};
+  struct body *body;
+  assert_int_equal(builtin_body_load(&body, NULL), 0);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const struct generate_kind *kind = generate_kind_find(cases[i].kind);
+    struct clip *clip;
+    float low, high;
+    assert_int_equal(generate_clip(&clip, kind, &settings, kind->seconds, 60, 0, NULL), 0);
+    sole_heights(body, clip, &low, &high);
+    if (!(low > -0.01f && low < 0.02f && high >= cases[i].least && high <= cases[i].most))
+      fail_msg("%s: soles between %g and %g m", kind->name, (double)low, (double)high);
+    clip_free(clip);
+  }
+  body_free(body);
+}
+
 static void heading_turns_the_clip_and_nothing_else(void **state) {
   (void)state;
   struct generate_settings settings = {1, 1};
@@ -126,6 +180,7 @@ int main(void) {
       cmocka_unit_test(a_leg_ends_at_the_foot_it_reaches_for),
       cmocka_unit_test(a_bounce_is_smooth_and_falls_freely),
       cmocka_unit_test(every_kind_moves_as_a_person_could),
+      cmocka_unit_test(feet_stand_on_the_floor_and_leave_it_to_jump),
       cmocka_unit_test(heading_turns_the_clip_and_nothing_else),
       cmocka_unit_test(lengths_out_of_range_are_refused),
   };
