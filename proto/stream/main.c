@@ -138,12 +138,17 @@ static int parse_betas(const char *text, float betas[STREAM_BETAS], struct dsnet
                          STREAM_BETAS, -MESSAGE_BETA_LIMIT, MESSAGE_BETA_LIMIT);
 }
 
-// The token goes into a header: a line end in it would forge others.
-static int check_names(const struct settings *settings, struct dsnet_error *error) {
+// What the table's bounds cannot say. The token goes into a header: a line end in it would forge
+// others.
+static int check_together(const struct settings *settings, struct dsnet_error *error) {
   size_t length = strlen(settings->model);
   if (length == 0 || length >= MESSAGE_NAME_MAX)
     return dsnet_error_set(error, DSNET_EVALUE, "--model: a name has 1 to %d bytes",
                            MESSAGE_NAME_MAX - 1);
+  if (settings->sessions && (size_t)settings->sessions < settings->clips.count)
+    return dsnet_error_set(error, DSNET_EVALUE,
+                           "--sessions: %lld sessions cannot stream %zu clips; give more, or 0",
+                           settings->sessions, settings->clips.count);
   for (const char *at = settings->token; at && *at; at++)
     if (*at <= 0x20 || *at >= 0x7f)
       return dsnet_error_set(error, DSNET_EVALUE, "--token: only printable ASCII without spaces");
@@ -179,11 +184,9 @@ static void free_clips(struct clips *clips) {
     clip_free(clips->loaded[--clips->count]);
 }
 
-static int load_clips(struct clips *clips, const struct settings *settings,
+// `betas` replace each clip's own, unless NULL.
+static int load_clips(struct clips *clips, const struct settings *settings, const float *betas,
                       struct dsnet_error *error) {
-  float betas[STREAM_BETAS] = {0};
-  if (settings->betas && parse_betas(settings->betas, betas, error) != 0)
-    return error->code;
   for (; clips->count < settings->clips.count; clips->count++) {
     struct clip **clip = &clips->loaded[clips->count];
     if (load_clip(clip, settings->clips.items[clips->count], error) != 0)
@@ -191,7 +194,7 @@ static int load_clips(struct clips *clips, const struct settings *settings,
     struct stream_clip *streamed = &clips->streamed[clips->count];
     *streamed = (struct stream_clip){
         .frames = (*clip)->frames, .pose = (*clip)->pose, .trans = (*clip)->trans};
-    memcpy(streamed->betas, settings->betas ? betas : (*clip)->betas, sizeof streamed->betas);
+    memcpy(streamed->betas, betas ? betas : (*clip)->betas, sizeof streamed->betas);
   }
   return 0;
 }
@@ -237,28 +240,32 @@ static int stream_and_print(const struct settings *settings, const struct clips 
   return status;
 }
 
-static int run(const struct settings *settings) {
-  struct dsnet_error error = {0};
+static int load_and_stream(const struct settings *settings, const float *betas,
+                           struct dsnet_error *error) {
   struct clips *clips = calloc(1, sizeof *clips);
   struct body *body = NULL;
-  int status = EXIT_FAILED;
-  if (!clips)
-    dsnet_error_set(&error, DSNET_ENOMEM, "out of memory");
-  else if (check_names(settings, &error) != 0 || load_clips(clips, settings, &error) != 0)
-    ;
-  else if (settings->body)
-    body_load(&body, settings->body, &error);
-  else
-    builtin_body_load(&body, &error);
-  if (error.code)
-    fail(status, &error);
-  else
-    status = stream_and_print(settings, clips, body, &error);
+  if (!clips) {
+    dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+    return fail(EXIT_FAILED, error);
+  }
+  int status = load_clips(clips, settings, betas, error);
+  if (status == 0)
+    status =
+        settings->body ? body_load(&body, settings->body, error) : builtin_body_load(&body, error);
+  status = status == 0 ? stream_and_print(settings, clips, body, error) : fail(EXIT_FAILED, error);
   body_free(body);
-  if (clips)
-    free_clips(clips);
+  free_clips(clips);
   free(clips);
   return status;
+}
+
+static int run(const struct settings *settings) {
+  struct dsnet_error error = {0};
+  float betas[STREAM_BETAS] = {0};
+  if (check_together(settings, &error) != 0 ||
+      (settings->betas && parse_betas(settings->betas, betas, &error) != 0))
+    return fail(EXIT_USAGE, &error);
+  return load_and_stream(settings, settings->betas ? betas : NULL, &error);
 }
 
 int main(int argc, char **argv) {
