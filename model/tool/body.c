@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsnet body: makes the built-in body.
+// dsnet body: its subcommands, and the one that makes the built-in body.
 #include <stdio.h>
 
 #include "body/build/build.h"
@@ -54,6 +54,7 @@ static int run_build(int argc, char **argv) {
 int command_body(int argc, char **argv) {
   static const struct command commands[] = {
       {"build", "make the built-in body", run_build},
+      {"export", "write a body's mesh in a shape and pose", command_body_export},
       {NULL, NULL, NULL},
   };
   return command_dispatch("dsnet body", "Bodies in SMPL's layout.", commands, argc, argv);

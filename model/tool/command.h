@@ -18,7 +18,7 @@ struct command {
 
 // name, summary. Each is `int command_NAME(int argc, char **argv)` in NAME.c.
 #define COMMANDS(X)                                                                                \
-  X(body, "make the built-in body")                                                                \
+  X(body, "make the built-in body, export a mesh")                                                 \
   X(info, "say what a body, clip, model or npz file holds")                                        \
   X(init, "write a model with random weights")                                                     \
   X(motion, "make a clip of parametric motion")                                                    \
@@ -27,6 +27,9 @@ struct command {
 #define X(name, summary) int command_##name(int argc, char **argv);
 COMMANDS(X)
 #undef X
+
+// A subcommand of `dsnet body`.
+int command_body_export(int argc, char **argv);
 
 // Runs the subcommand that argv[1] names, of a table that ends with a NULL name. `program` is what
 // has been typed so far ("dsnet", "dsnet body"). Prints the list for --help and for no or an

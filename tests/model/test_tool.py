@@ -102,6 +102,23 @@ class ToolTest(unittest.TestCase):
         np.testing.assert_array_equal(data.reshape(vertices.shape), vertices)
         self.assert_fails(run("predict", "sample", "-o", pc2, "--kind", "latent"), 2, "point cache")
 
+    def test_an_exported_mesh_is_the_body_as_predict_poses_it(self):
+        obj, npz = self.path("b.obj"), self.path("v.npz")
+        result = run("body", "export", "-o", obj, "--clip", "sample", "--frame", "40", "--betas=1,-1")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(obj) as file:
+            lines = [line.split() for line in file]
+        vertices = np.array([line[1:] for line in lines if line[0] == "v"], np.float32)
+        faces = np.array([line[1:] for line in lines if line[0] == "f"], int)
+        self.assertEqual((faces.min(), faces.max()), (1, len(vertices)))
+        # The sample has 120 frames/s: its frame 40 is frame 20 at the model's 60.
+        run("predict", "sample", "-o", npz, "--kind", "vertices", "--betas=1,-1")
+        posed = np.load(npz)["vertices"][20]
+        self.assertLess(np.abs(posed - vertices).max(), 0.01)  # all that differs is D
+        self.assert_fails(run("body", "export", "-o", obj, "--clip", "sample", "--frame", "9999"), 1,
+                          "--frame")
+        self.assert_fails(run("body", "export", self.path("none"), "-o", obj), 1, "none")
+
     def test_the_same_command_gives_the_same_bytes(self):
         for name in ("a", "b"):
             self.assertEqual(run("init", "-o", self.path(name), "--seed", "3").returncode, 0)
