@@ -22,7 +22,8 @@ struct command {
   X(info, "say what a body, clip, model or npz file holds")                                        \
   X(init, "write a model with random weights")                                                     \
   X(motion, "make a clip of parametric motion")                                                    \
-  X(predict, "run a model over a clip and write the displacement of every frame")
+  X(predict, "run a model over a clip and write the displacement of every frame")                  \
+  X(simulate, "simulate soft tissue over clips and shapes: ground truth for training")
 
 #define X(name, summary) int command_##name(int argc, char **argv);
 COMMANDS(X)
