@@ -104,6 +104,34 @@ static int fail_value(const struct npy_convert *c, double value, struct dsnet_er
                          c->target == NPY_TO_F32 ? "float32" : "float64");
 }
 
+// Whether elements can be copied as they are: floats of `width` in this machine's byte order, in
+// the block's own order. Most arrays are, and then reading costs no more than inflating.
+static bool is_native(const struct npy_info *info, size_t width) {
+  const bool big = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
+  return info->kind == NPY_FLOAT && info->width == width && info->big_endian == big &&
+         !info->fortran_order;
+}
+
+static int copy_f32(struct npy_convert *c, const uint8_t *bytes, size_t count,
+                    struct dsnet_error *error) {
+  float *out = (float *)c->out + c->index;
+  memcpy(out, bytes, count * sizeof *out);
+  for (size_t k = 0; k < count; k++, c->index++)
+    if (!isfinite(out[k]))
+      return fail_value(c, (double)out[k], error);
+  return 0;
+}
+
+static int copy_f64(struct npy_convert *c, const uint8_t *bytes, size_t count,
+                    struct dsnet_error *error) {
+  double *out = (double *)c->out + c->index;
+  memcpy(out, bytes, count * sizeof *out);
+  for (size_t k = 0; k < count; k++, c->index++)
+    if (!isfinite(out[k]))
+      return fail_value(c, out[k], error);
+  return 0;
+}
+
 static int take_f32(struct npy_convert *c, const uint8_t *bytes, size_t count,
                     struct dsnet_error *error) {
   float *out = c->out;
@@ -166,9 +194,11 @@ int npy_convert_take(struct npy_convert *c, const uint8_t *bytes, size_t count,
                      struct dsnet_error *error) {
   switch (c->target) {
   case NPY_TO_F32:
-    return take_f32(c, bytes, count, error);
+    return is_native(c->info, sizeof(float)) ? copy_f32(c, bytes, count, error)
+                                             : take_f32(c, bytes, count, error);
   case NPY_TO_F64:
-    return take_f64(c, bytes, count, error);
+    return is_native(c->info, sizeof(double)) ? copy_f64(c, bytes, count, error)
+                                              : take_f64(c, bytes, count, error);
   default:
     return take_i64(c, bytes, count, error);
   }

@@ -306,7 +306,7 @@ static void captured_clips_load_and_resample(void **state) {
     skip();
   }
   for (size_t i = 0; i < found.gl_pathc; i++) {
-    struct clip *clip, *resampled;
+    struct clip *clip, *resampled = NULL;
     struct dsnet_error error = {0};
     if (clip_load(&clip, found.gl_pathv[i], &error) < 0 ||
         clip_resample(clip, 60, &resampled, &error) < 0)
