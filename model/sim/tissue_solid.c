@@ -14,8 +14,8 @@
 #include "sim/thickness.h"
 
 // Tissue thinner than this hardly moves (its shear rings above 20 Hz) but would rule the time step.
-#define DEPTH_FREE   0.013
-#define DEPTH_LEAST  0.009 // of the mesh under a bound column beside a free one
+#define DEPTH_FREE   0.012
+#define DEPTH_LEAST  0.008 // of the mesh under a bound column beside a free one
 #define VOLUME_LEAST 0.2   // of a third of skin triangle times layer, for every element
 #define THIN_ROUNDS  30    // rounds of thinning before binding begins
 #define THIN_FACTOR  0.9
