@@ -19,6 +19,34 @@
 #include "body_sample.h"
 #include "io/npz.h"
 
+// Counts the library's allocations (the linker sends them here, see CMakeLists.txt); the one whose
+// turn it is fails.
+static size_t allocations, failing = SIZE_MAX;
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *block, size_t size);
+void *__real_aligned_alloc(size_t alignment, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *block, size_t size);
+void *__wrap_aligned_alloc(size_t alignment, size_t size);
+
+void *__wrap_malloc(size_t size) {
+  return allocations++ == failing ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size) {
+  return allocations++ == failing ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *block, size_t size) {
+  return allocations++ == failing ? NULL : __real_realloc(block, size);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t size) {
+  return allocations++ == failing ? NULL : __real_aligned_alloc(alignment, size);
+}
+
 static const struct sample_form plain;
 
 // A sample to spoil and a file name to write to, in a folder of the test's own.
@@ -579,6 +607,41 @@ static void truncated_and_damaged_files_are_refused(void **state) {
   free(bytes);
 }
 
+// Leaks are the sanitizer's to find.
+static void each_allocation_that_fails_is_reported(void **state) {
+  struct bench *bench = *state;
+  struct body *body = NULL;
+  sample_write(&bench->sample, &plain, bench->path);
+  int code = DSNET_ENOMEM;
+  size_t turns = 0;
+  for (; code == DSNET_ENOMEM; turns++) {
+    struct dsnet_error error = {0};
+    allocations = 0;
+    failing = turns;
+    code = body_load(&body, bench->path, &error);
+    failing = SIZE_MAX;
+    assert_int_equal(code, error.code);
+    assert_true(code == 0 || !body);
+  }
+  assert_int_equal(code, 0);
+  assert_true(turns > 9); // eight arrays and the body at least
+  code = DSNET_ENOMEM;
+  for (turns = 0; code == DSNET_ENOMEM; turns++) {
+    struct dsnet_error error = {0};
+    allocations = 0;
+    failing = turns;
+    code = body_save(body, bench->path, &error);
+    failing = SIZE_MAX;
+    assert_int_equal(code, error.code);
+    struct body *kept = load(bench->path); // the file that was there, or the whole new one
+    assert_hash_equal(kept, body);
+    body_free(kept);
+  }
+  assert_int_equal(code, 0);
+  assert_true(turns > 2);
+  body_free(body);
+}
+
 static void joints_have_smpl_names(void **state) {
   (void)state;
   assert_string_equal(body_joint_name(0), "pelvis");
@@ -607,6 +670,7 @@ int main(void) {
       BENCH(unfit_files_are_refused_by_the_array),
       BENCH(a_missing_file_is_named),
       BENCH(truncated_and_damaged_files_are_refused),
+      BENCH(each_allocation_that_fails_is_reported),
       cmocka_unit_test(joints_have_smpl_names),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

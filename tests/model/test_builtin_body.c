@@ -289,6 +289,19 @@ static void bent_elbows_and_knees_keep_their_volume(void **state) {
   }
 }
 
+static void its_regions_mirror_each_other(void **state) {
+  (void)state;
+  uint32_t *mirror = find_mirror();
+  uint8_t *regions = malloc(V);
+  body_regions(body, regions);
+  for (size_t i = 0; i < V; i++)
+    if (regions[i] != regions[mirror[i]])
+      fail_msg("vertex %zu is of the %s, its image of the %s", i, body_region_name(regions[i]),
+               body_region_name(regions[mirror[i]]));
+  free(regions);
+  free(mirror);
+}
+
 static void soft_places_are_softer_than_bony_ones(void **state) {
   (void)state;
   const float *soft = body_soft_tissue(body);
@@ -326,6 +339,7 @@ int main(void) {
       cmocka_unit_test(joints_move_little_with_any_shape),
       cmocka_unit_test(no_shape_turns_or_flattens_a_triangle),
       cmocka_unit_test(bent_elbows_and_knees_keep_their_volume),
+      cmocka_unit_test(its_regions_mirror_each_other),
       cmocka_unit_test(soft_places_are_softer_than_bony_ones),
   };
   return cmocka_run_group_tests(tests, load, unload);
