@@ -26,8 +26,9 @@ struct body;
 // Reads an SMPL-layout npz: v_template [V][3], shapedirs [V][3][>=1], J_regressor [24][V], weights
 // [V][24], kintree_table [2][24], f [F][3], optional posedirs [V][3][207] (or 459 or 486 columns,
 // of which the first 207 are the body's), optional soft_tissue [V] (0 bone-near and firm .. 1
-// softest). float32 or float64. The first BODY_SHAPES_MAX shape directions are kept. Indices, tree
-// order, finiteness and weight sums are checked; the error names the array.
+// softest). float32 or float64. The first BODY_SHAPES_MAX shape directions are kept. Files of 52
+// joints (SMPL-H) or 55 (SMPL-X) are folded to the 24, see body/arrays.h. Other arrays are skipped.
+// Indices, tree order, finiteness and weight sums are checked; the error names the array.
 int body_load(struct body **body, const char *path, struct dsnet_error *error);
 int body_load_memory(struct body **body, const void *npz, size_t size, struct dsnet_error *error);
 void body_free(struct body *body);
