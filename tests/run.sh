@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 . deploy/packages.sh
 
-test_packages=(clang clang-format libclang-rt-14-dev libcmocka-dev git python3 python3-numpy python3-websockets)
+test_packages=(clang clang-format libclang-rt-14-dev libcmocka-dev git python3 python3-numpy python3-h5py python3-websockets)
 
 step() { printf '\n=== %s\n' "$*"; }
 
