@@ -5,7 +5,7 @@ cd "$(dirname "$0")/.."
 
 . deploy/packages.sh
 
-test_packages=(clang clang-format libclang-rt-14-dev libcmocka-dev git python3 python3-numpy python3-h5py python3-websockets)
+test_packages=(clang clang-format libclang-rt-14-dev libcmocka-dev git python3 python3-numpy python3-websockets)
 
 step() { printf '\n=== %s\n' "$*"; }
 
@@ -20,13 +20,13 @@ install_packages "${build_packages[@]}" "${test_packages[@]}"
 step "format"
 git ls-files '*.c' '*.h' | xargs clang-format --dry-run --Werror
 
-step "release build with GCC, warnings are errors; unit tests"
+step "release build with GCC, warnings are errors; every test"
 build release -DCMAKE_C_COMPILER=gcc
 ctest --preset release
 
 step "dev build with Clang, warnings are errors"
 build dev -DCMAKE_C_COMPILER=clang
 
-step "address and undefined-behaviour sanitizers"
+step "address and undefined-behaviour sanitizers; every test"
 build asan
 ctest --preset asan

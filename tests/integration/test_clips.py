@@ -3,9 +3,10 @@
 """Real motion capture through one server, many sessions at once: each streamed result must equal what
 `dsnet predict` says of the same clip, to 1e-5 of the clip's largest displacement.
 
-usage: test_clips.py DSNETD DSNET DSNET_STREAM [CLIP_FOLDER]
+usage: test_clips.py DSNETD DSNET DSNET_STREAM [CLIP_FOLDER [MOST]]
 
-Without clips the built-in sample is streamed and the rest is said to be skipped.
+Without clips the built-in sample is streamed and the rest is said to be skipped. MOST takes only that many
+of the smallest clips, for builds that are slow.
 """
 import glob
 import os
@@ -51,7 +52,8 @@ def stream_group(tools, url, clips, folder):
     """Streams the clips at once and returns [(name, frames, relative difference)]."""
     _, dsnet, stream = tools
     outputs = [os.path.join(folder, f"{i}.npz") for i in range(len(clips))]
-    streams = [subprocess.Popen([stream, clip, "--url", url, "--rate", "max", "-o", output],
+    streams = [subprocess.Popen([stream, clip, "--url", url, "--rate", "max", "--timeout", "120", "-o",
+                                 output],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                for clip, output in zip(clips, outputs)]
     for clip, process in zip(clips, streams):
@@ -69,9 +71,13 @@ def stream_group(tools, url, clips, folder):
 
 def main():
     tools = sys.argv[1:4]
-    clips = sorted(glob.glob(os.path.join(sys.argv[4], "*.npz"))) if len(sys.argv) > 4 else []
+    clips = glob.glob(os.path.join(sys.argv[4], "*.npz")) if len(sys.argv) > 4 else []
     if not clips:
         print("skipped: no motion capture here; the built-in sample only")
+    clips.sort(key=lambda path: (os.path.getsize(path), path))
+    if len(sys.argv) > 5 and len(clips) > int(sys.argv[5]):
+        print(f"skipped: {len(clips) - int(sys.argv[5])} of the larger clips")
+        del clips[int(sys.argv[5]):]
     clips.append("sample")
     server, url = start_server(tools[0])
     worst, frames = 0.0, 0

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 static const float vertices[4][3] = {
-    {0.1f, -1e-30f, 3}, {1.0f / 3, 1e30f, -0.0f}, {16777217, 1.1754944e-38f, 2}, {1, 2, 3}};
+    {0.1f, -1e-30f, 3}, {1.0f / 3, 1e30f, -0.0f}, {16777216, 1.1754944e-38f, 2}, {1, 2, 3}};
 static const uint32_t faces[2][3] = {{0, 1, 2}, {3, 2, 1}};
 
 static void what_is_written_reads_back_to_the_bit(void **state) {

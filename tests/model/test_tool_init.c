@@ -44,7 +44,7 @@ static void the_default_is_the_model_built_in(void **state) {
   (void)state;
   char text[4096];
   struct dsnet_error error = {0};
-  struct net *net, *builtin;
+  struct net *net = NULL, *builtin = NULL;
   assert_int_equal(run("init -o a.safetensors", text, sizeof text), 0);
   assert_non_null(strstr(text, "means nothing"));
   if (net_load(&net, "a.safetensors", &error) || builtin_net_load(&builtin, &error))
