@@ -22,7 +22,7 @@ const int figure_parents[BODY_JOINTS] = {-1, 0, 0, 0,  1,  2,  3,  4,  5,  6,  7
 void figure_draw(struct field *field) {
   memset(field, 0, sizeof *field);
   field->floor = FIGURE_SOLE;
-  field->floor_blend = 0.012;
+  field->floor_blend = 0.016;
   figure_draw_torso(field);
   figure_draw_legs(field);
   figure_draw_arms(field);

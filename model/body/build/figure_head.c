@@ -7,48 +7,90 @@
 #define COUNT(a) ((int)(sizeof(a) / sizeof((a)[0])))
 
 // at (y), half-widths, back z, front z, power
+static const struct figure_section neck[] = {
+    {0.225, -0.064, 0.064, -0.084, 0.028, 2.1}, {0.260, -0.057, 0.057, -0.077, 0.035, 2.0},
+    {0.300, -0.053, 0.053, -0.069, 0.042, 2.0}, {0.340, -0.053, 0.053, -0.066, 0.048, 2.0},
+    {0.380, -0.055, 0.055, -0.066, 0.040, 2.0},
+};
+
 static const struct figure_section face[] = {
-    {0.316, -0.024, 0.024, 0.030, 0.106, 2.2},  {0.335, -0.040, 0.040, 0.000, 0.111, 2.2},
-    {0.360, -0.051, 0.051, -0.020, 0.113, 2.2}, {0.390, -0.060, 0.060, -0.030, 0.112, 2.2},
-    {0.420, -0.065, 0.065, -0.030, 0.107, 2.2}, {0.450, -0.067, 0.067, -0.030, 0.108, 2.2},
-    {0.480, -0.064, 0.064, -0.020, 0.104, 2.2},
+    {0.313, -0.024, 0.024, 0.050, 0.108, 2.2},  {0.322, -0.035, 0.035, 0.022, 0.111, 2.2},
+    {0.340, -0.046, 0.046, -0.004, 0.111, 2.2}, {0.360, -0.053, 0.053, -0.020, 0.112, 2.2},
+    {0.385, -0.059, 0.059, -0.030, 0.112, 2.2}, {0.410, -0.0645, 0.0645, -0.030, 0.111, 2.2},
+    {0.435, -0.067, 0.067, -0.030, 0.110, 2.2}, {0.460, -0.067, 0.067, -0.030, 0.108, 2.2},
+    {0.485, -0.064, 0.064, -0.020, 0.102, 2.2},
 };
 
 static void draw_neck(struct field *field) {
-  figure_cone(field, PART_NECK, false, 0.05, P(0, 0.230, -0.035), 0.060, P(0, 0.370, -0.005),
-              0.055);
+  figure_upright(field, PART_NECK, false, 0.045, neck, COUNT(neck));
+  // the muscle from behind the ear to the breastbone, and the throat
+  figure_stroke(field, PART_NECK, true, P(0.018, 0.245, 0.034), P(0.050, 0.350, -0.018), 0.024,
+                0.005);
+  figure_stroke(field, PART_NECK, false, P(0, 0.290, 0.042), P(0, 0.280, 0.040), 0.024, 0.004);
 }
 
 static void draw_skull(struct field *field) {
-  figure_ellipsoid(field, PART_HEAD, false, 0.02, P(0, 0.445, 0.012), P(0.076, 0.090, 0.096), NO);
-  struct sweep *sweep = figure_upright(field, PART_HEAD, false, 0.03, face, COUNT(face));
-  sweep->cap_start = 0.012;
-  sweep->cap_end = 0.03;
-  figure_cone(field, PART_HEAD, true, 0.02, P(0.050, 0.352, 0.010), 0.016, P(0.016, 0.320, 0.085),
-              0.016); // jaw
+  figure_ellipsoid(field, PART_HEAD, false, 0.02, P(0, 0.444, 0.010), P(0.0765, 0.091, 0.094), NO);
+  struct sweep *sweep = &field_add(field, PRIMITIVE_SWEEP, PART_HEAD, false, 0.022)->shape.sweep;
+  sweep->axis[1] = sweep->u[0] = sweep->v[2] = 1;
+  sweep->cap_start = 0.010;
+  sweep->cap_end = 0.035;
+  for (int i = 0; i < COUNT(face); i++) // widest well behind the face's front
+    sweep_add(sweep, face[i].at, face[i].u0, face[i].u1, face[i].v0, face[i].v1, 0,
+              face[i].v0 + 0.42 * (face[i].v1 - face[i].v0), face[i].power);
+  figure_ellipsoid(field, PART_HEAD, false, 0.016, P(0, 0.3175, 0.0965), P(0.021, 0.0135, 0.0165),
+                   NO); // chin
 }
 
-static void draw_face(struct field *field) {
-  figure_cone(field, PART_HEAD, false, 0.012, P(0, 0.436, 0.106), 0.007, P(0, 0.390, 0.125), 0.010);
-  figure_ellipsoid(field, PART_HEAD, true, 0.010, P(0.011, 0.385, 0.114), P(0.008, 0.008, 0.012),
+static void draw_eyes(struct field *field) {
+  figure_stroke(field, PART_HEAD, true, P(0.022, 0.4245, 0.108), P(0.044, 0.4235, 0.098), 0.022,
+                -0.0125);
+  figure_ellipsoid(field, PART_HEAD, true, 0.004, P(0.0315, 0.4215, 0.0885),
+                   P(0.0150, 0.0105, 0.0130), NO);
+  figure_stroke(field, PART_HEAD, true, P(0.012, 0.4420, 0.112), P(0.036, 0.4460, 0.104), 0.016,
+                0.0050);
+  figure_stroke(field, PART_HEAD, true, P(0.036, 0.4460, 0.104), P(0.056, 0.4400, 0.084), 0.016,
+                0.0035);
+}
+
+static void draw_nose(struct field *field) {
+  figure_cone(field, PART_HEAD, false, 0.014, P(0, 0.434, 0.1045), 0.0065, P(0, 0.388, 0.1235),
+              0.0088);
+  figure_ellipsoid(field, PART_HEAD, false, 0.006, P(0, 0.3845, 0.1265), P(0.0098, 0.0088, 0.0098),
                    NO);
-  figure_stroke(field, PART_HEAD, true, P(0.026, 0.426, 0.108), P(0.038, 0.425, 0.102), 0.024,
-                -0.011);
-  figure_ellipsoid(field, PART_HEAD, true, 0.006, P(0.031, 0.424, 0.088), P(0.014, 0.011, 0.012),
-                   NO);
-  figure_stroke(field, PART_HEAD, true, P(0.012, 0.447, 0.112), P(0.048, 0.447, 0.094), 0.018,
-                0.004);
-  figure_stroke(field, PART_HEAD, true, P(0, 0.352, 0.116), P(0.020, 0.351, 0.108), 0.009, -0.003);
-  figure_stroke(field, PART_HEAD, true, P(0, 0.360, 0.116), P(0.014, 0.357, 0.110), 0.010, 0.003);
-  figure_stroke(field, PART_HEAD, true, P(0, 0.343, 0.116), P(0.012, 0.344, 0.110), 0.011, 0.004);
-  figure_stroke(field, PART_HEAD, false, P(0, 0.332, 0.112), P(0, 0.332, 0.112), 0.012, -0.003);
-  figure_stroke(field, PART_HEAD, false, P(0, 0.316, 0.108), P(0, 0.316, 0.108), 0.022, 0.005);
-  figure_ellipsoid(field, PART_HEAD, true, 0.006, P(0.076, 0.412, 0.002), P(0.007, 0.030, 0.018),
-                   P(0.2, -0.35, 0)); // ear
+  figure_ellipsoid(field, PART_HEAD, true, 0.006, P(0.0118, 0.3825, 0.1160),
+                   P(0.0068, 0.0070, 0.0100), P(0, 0.3, 0));
+}
+
+static void draw_mouth(struct field *field) {
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3590, 0.114), P(0.017, 0.3570, 0.109), 0.0095,
+                0.0042);
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3455, 0.114), P(0.015, 0.3465, 0.109), 0.0100,
+                0.0050);
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3525, 0.116), P(0.024, 0.3520, 0.105), 0.0070,
+                -0.0040);
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3320, 0.112), P(0.012, 0.3330, 0.110), 0.0120,
+                -0.0035);
+}
+
+static void draw_cheeks_and_ears(struct field *field) {
+  figure_stroke(field, PART_HEAD, true, P(0.046, 0.4000, 0.090), P(0.064, 0.4060, 0.040), 0.026,
+                0.0045);
+  figure_stroke(field, PART_HEAD, true, P(0.050, 0.3650, 0.080), P(0.058, 0.3700, 0.050), 0.028,
+                -0.0040);
+  figure_stroke(field, PART_HEAD, true, P(0.066, 0.4500, 0.075), P(0.070, 0.4500, 0.060), 0.030,
+                -0.0035); // temple
+  figure_ellipsoid(field, PART_HEAD, true, 0.006, P(0.0745, 0.4120, -0.004),
+                   P(0.0090, 0.0310, 0.0190), P(0.18, 0.35, 0.08));
+  figure_stroke(field, PART_HEAD, true, P(0.0850, 0.4180, 0.000), P(0.0830, 0.4080, 0.004), 0.0130,
+                -0.0060);
 }
 
 void figure_draw_head(struct field *field) {
   draw_neck(field);
   draw_skull(field);
-  draw_face(field);
+  draw_nose(field);
+  draw_eyes(field);
+  draw_mouth(field);
+  draw_cheeks_and_ears(field);
 }

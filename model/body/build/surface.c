@@ -12,6 +12,7 @@
 #include "vector.h"
 
 #define GRID_STEP     0.004
+#define TRUNK_LENGTH  0.0245
 #define FIRST_ROUNDS  8
 #define ADJUST_ROUNDS 4
 #define ADJUST_MAX    6
@@ -22,21 +23,25 @@
 static const struct {
   double centre[3], inner, outer, length;
 } details[] = {
-    {{0, 0.395, 0.100}, 0.055, 0.150, 0.0085},      // face
-    {{0.078, 0.410, 0.0}, 0.030, 0.080, 0.0080},    // ear
+    {{0, 0.385, 0.105}, 0.048, 0.140, 0.0075},      // face
+    {{0.078, 0.410, 0.0}, 0.030, 0.090, 0.0080},    // ear
     {{0, 0.430, 0.020}, 0.100, 0.260, 0.0150},      // head
-    {{0.760, 0.210, -0.030}, 0.110, 0.170, 0.0078}, // hand
-    {{0.105, -1.170, 0.150}, 0.060, 0.140, 0.0095}, // toes
+    {{0.815, 0.210, -0.030}, 0.070, 0.150, 0.0068}, // fingers
+    {{0.740, 0.210, -0.030}, 0.060, 0.160, 0.0105}, // palm and thumb
+    {{0.108, -1.175, 0.160}, 0.055, 0.110, 0.0074}, // toes
     {{0.092, -1.140, 0.020}, 0.120, 0.220, 0.0150}, // foot
+    {{0.102, -0.690, 0.000}, 0.070, 0.180, 0.0180}, // knee
+    {{0, -0.151, 0.100}, 0.020, 0.090, 0.0120},     // navel
+    {{0, 0.220, 0.030}, 0.080, 0.200, 0.0180},      // collarbones
 };
 
 static double desired_length(const void *field, const double point[3]) {
   (void)field;
-  double length = 0.0235;
+  double length = TRUNK_LENGTH;
   for (size_t i = 0; i < sizeof details / sizeof details[0]; i++) {
     double far =
         smooth_ramp(details[i].inner, details[i].outer, vector_distance(point, details[i].centre));
-    length = fmin(length, details[i].length + far * (0.0235 - details[i].length));
+    length = fmin(length, details[i].length + far * (TRUNK_LENGTH - details[i].length));
   }
   return length;
 }
