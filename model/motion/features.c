@@ -6,7 +6,8 @@
 
 #include "motion/features_sets.h"
 
-static const struct feature_set *const sets[] = {&feature_set_paper};
+static const struct feature_set *const sets[] = {&feature_set_paper, &feature_set_inertial,
+                                                 &feature_set_springs};
 
 const struct feature_set *feature_set_find(const char *name) {
   for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)

@@ -25,8 +25,9 @@ struct feature_set {
 
 // "paper": pose 66, joint angular velocity 66 (log of the relative rotation, rad/s), angular
 // acceleration 66 (backward difference, rad/s^2), root velocity 3 (m/s), root acceleration 3
-// (m/s^2), betas 10: 214. The first frame has zero velocity, the second zero acceleration. NULL
-// when there is no set of that name.
+// (m/s^2), betas 10: 214. The first frame has zero velocity, the second zero acceleration.
+// "inertial" (208) and "springs" (712) are heading-free: see features_inertial.c and
+// features_springs.c. NULL when there is no set of that name.
 const struct feature_set *feature_set_find(const char *name);
 
 // The table, for listings; NULL past its end.

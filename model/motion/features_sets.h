@@ -6,5 +6,7 @@
 #include "motion/features.h"
 
 extern const struct feature_set feature_set_paper;
+extern const struct feature_set feature_set_inertial;
+extern const struct feature_set feature_set_springs;
 
 #endif
