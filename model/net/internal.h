@@ -13,7 +13,7 @@
 // kilometre in one frame is an acceleration of 4e6 m/s^2.
 #define NET_FEATURE_MAX 1e9
 
-#define NET_TENSORS_MAX (4 * NET_LAYERS_MAX + 6)
+#define NET_TENSORS_MAX (4 * NET_LAYERS_MAX + 7)
 
 // One tensor of the model file.
 struct net_tensor {
@@ -32,7 +32,8 @@ struct net {
   size_t tensor_count;
   const float *mean, *scale; // of the features
   struct lstm_layer layers[NET_LAYERS_MAX];
-  struct gemm_weights linear, decoder;
+  struct gemm_weights linear; // of h of the top layer and, with a direct path, the features
+  struct gemm_weights decoder;
 };
 
 // A network of these sizes with all tensors zero but scale, which is 1. DSNET_ELIMIT or

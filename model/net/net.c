@@ -80,6 +80,8 @@ static void add_tensors(struct net *net) {
   add_tensor(net, "decoder.bias", 3 * config->vertices, 0, false);
   add_tensor(net, "features.mean", config->features->width, 0, true);
   add_tensor(net, "features.scale", config->features->width, 0, true);
+  if (config->skip)
+    add_tensor(net, "skip.weight", config->latent, config->features->width, false);
 }
 
 static const struct net_tensor *layer_tensors(const struct net *net, size_t layer) {
@@ -186,6 +188,17 @@ static int check_linear(const struct net_tensor *weight, const double *limit, do
   return code;
 }
 
+// Adds what the direct path can add to the latents' bounds.
+static int check_skip(const struct net_tensor *weight, const double *limit, double *bounds,
+                      struct dsnet_error *error) {
+  int code = 0;
+  for (size_t row = 0; row < weight->shape[0] && !code; row++) {
+    bounds[row] += row_bound(weight->data + row * weight->shape[1], weight->shape[1], limit);
+    code = check_bound(bounds[row], weight->name, error);
+  }
+  return code;
+}
+
 // Whatever finite features come, no sum of a step may overflow, or infinities of both signs would
 // meet in the next one and poison a session's state with NaN. |h| is at most 1, and c grows by at
 // most 1 a frame until adding 1 no longer changes it.
@@ -196,16 +209,37 @@ static int check_overflow(struct net *net, struct dsnet_error *error) {
     code = check_layer(net, layer, features, error);
   if (!code)
     code = check_linear(net_tensor_find(net, "linear.weight"), NULL, latents, error);
+  if (!code && net->config.skip)
+    code = check_skip(net_tensor_find(net, "skip.weight"), features, latents, error);
   if (!code)
     code = check_linear(net_tensor_find(net, "decoder.weight"), latents, NULL, error);
   return code;
+}
+
+// Inputs of the product that gives the latents.
+static size_t latent_inputs(const struct net_config *config) {
+  return config->hidden + (config->skip ? config->features->width : 0);
+}
+
+static void pack_latents(struct net *net, enum simd_level level, float *storage) {
+  const struct net_config *config = &net->config;
+  const struct net_tensor *linear = net_tensor_find(net, "linear.weight");
+  const struct net_tensor *skip = net_tensor_find(net, "skip.weight");
+  gemm_pack_begin(&net->linear, level, config->latent, latent_inputs(config), storage);
+  for (size_t row = 0; row < config->latent; row++) {
+    gemm_pack_row(&net->linear, row, 0, linear[0].data + row * config->hidden, config->hidden);
+    if (skip)
+      gemm_pack_row(&net->linear, row, config->hidden, skip->data + row * config->features->width,
+                    config->features->width);
+    gemm_pack_bias(&net->linear, row, linear[1].data[row]);
+  }
 }
 
 static size_t packed_total(const struct net_config *config, enum simd_level level) {
   size_t total = 0;
   for (size_t layer = 0; layer < config->layers; layer++)
     total += round_up(lstm_packed_size(level, layer_inputs(config, layer), config->hidden));
-  total += round_up(gemm_packed_size(level, config->latent, config->hidden));
+  total += round_up(gemm_packed_size(level, config->latent, latent_inputs(config)));
   return total + round_up(gemm_packed_size(level, 3 * config->vertices, config->latent));
 }
 
@@ -226,10 +260,8 @@ int net_finish(struct net *net, enum simd_level level, struct dsnet_error *error
               t[3].data, at);
     at += round_up(lstm_packed_size(level, inputs, config->hidden));
   }
-  const struct net_tensor *linear = net_tensor_find(net, "linear.weight");
-  linear_pack(&net->linear, level, config->latent, config->hidden, linear[0].data, linear[1].data,
-              at);
-  at += round_up(gemm_packed_size(level, config->latent, config->hidden));
+  pack_latents(net, level, at);
+  at += round_up(gemm_packed_size(level, config->latent, latent_inputs(config)));
   const struct net_tensor *decoder = net_tensor_find(net, "decoder.weight");
   linear_pack(&net->decoder, level, 3 * config->vertices, config->latent, decoder[0].data,
               decoder[1].data, at);

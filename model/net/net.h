@@ -7,6 +7,7 @@
 //   lstm.bias_hh_l{k} [4H]        gate order i, f, g, o; the two biases are folded when loaded
 //   linear.weight [Z][H]          linear.bias [Z]
 //   decoder.weight [3V][Z]        decoder.bias [3V]
+//   skip.weight [Z][F]            optional: z += skip.weight x, a direct path past the LSTM
 //   features.mean [F]             features.scale [F]   (input = (x - mean) * scale; absent: 0 and
 //   1)
 // F32 or F16 on disk, f32 in memory. Sizes come from the tensors. `__metadata__` holds one entry,
@@ -41,6 +42,7 @@ struct net_config {
   bool trained;
   bool has_body_hash;
   uint8_t body_hash[32];
+  bool skip; // has the direct path from the features to the latents
 };
 
 int net_load(struct net **net, const char *path, struct dsnet_error *error);

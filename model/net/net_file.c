@@ -45,6 +45,7 @@ static int read_sizes(const struct safetensors *file, struct net_config *config,
                            "tensor \"decoder.weight\" has %zu rows, not three a vertex", outputs);
   config->vertices = outputs / 3;
   config->layers = count_layers(file);
+  config->skip = safetensors_find(file, "skip.weight") != NULL;
   return 0;
 }
 
@@ -52,7 +53,7 @@ static int read_sizes(const struct safetensors *file, struct net_config *config,
 // (bidirectional, projected, a deeper decoder): leaving it out would give a wrong network. Names
 // under other prefixes are somebody else's.
 static int check_names(const struct safetensors *file, struct net *net, struct dsnet_error *error) {
-  static const char *const prefixes[] = {"lstm.", "linear.", "decoder.", "features."};
+  static const char *const prefixes[] = {"lstm.", "linear.", "decoder.", "features.", "skip."};
   for (size_t i = 0; i < safetensors_count(file); i++) {
     const char *name = safetensors_at(file, i)->name;
     for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++)

@@ -27,7 +27,8 @@ static void fill_weights(struct net *net, struct random_state *random) {
     struct net_tensor *tensor = &net->tensors[i];
     if (!strcmp(tensor->name, "decoder.weight"))
       fill_uniform(random, tensor, 3 * DISPLACEMENT_SPREAD / sqrt((double)config->latent));
-    else if (!strncmp(tensor->name, "lstm.", 5) || !strncmp(tensor->name, "linear.", 7))
+    else if (!strncmp(tensor->name, "lstm.", 5) || !strncmp(tensor->name, "linear.", 7) ||
+             !strcmp(tensor->name, "skip.weight"))
       fill_uniform(random, tensor, 1 / sqrt((double)config->hidden));
   }
 }

@@ -17,9 +17,11 @@ static size_t row_stride(size_t floats) {
 
 struct net_scratch {
   size_t max_batch;
-  size_t x_stride, z_stride;
+  size_t x_stride, z_stride, y_stride;
   float *x;     // [max_batch][x_stride] a layer's inputs: what is below it, then its h
   float *z;     // [max_batch][z_stride] latents
+  float *y;     // [max_batch][y_stride] h of the top layer, then the features; NULL without direct
+                // path
   float *gates; // [max_batch][LSTM_SCRATCH]
   float **h;    // [max_batch] into the items' states, for the layer at hand
   float **c;    // the same
@@ -47,12 +49,16 @@ int net_scratch_new(struct net_scratch **scratch, const struct net *net, size_t 
   made->z_stride = row_stride(config->latent);
   made->x = memory_alloc(max_batch * made->x_stride, sizeof(float));
   made->z = memory_alloc(max_batch * made->z_stride, sizeof(float));
+  made->y_stride = row_stride(config->hidden + config->features->width);
+  if (config->skip)
+    made->y = memory_alloc(max_batch * made->y_stride, sizeof(float));
   made->gates = memory_alloc(max_batch * LSTM_SCRATCH, sizeof(float));
   made->h = calloc(max_batch, sizeof *made->h);
   made->c = calloc(max_batch, sizeof *made->c);
   made->rows = calloc(max_batch, sizeof *made->rows);
   made->gate = calloc(max_batch, sizeof *made->gate);
-  if (!made->x || !made->z || !made->gates || !made->h || !made->c || !made->rows || !made->gate) {
+  if (!made->x || !made->z || !made->gates || !made->h || !made->c || !made->rows || !made->gate ||
+      (config->skip && !made->y)) {
     net_scratch_free(made);
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory for a batch of %zu", max_batch);
   }
@@ -67,6 +73,7 @@ void net_scratch_free(struct net_scratch *scratch) {
     return;
   free(scratch->x);
   free(scratch->z);
+  free(scratch->y);
   free(scratch->gates);
   free(scratch->h);
   free(scratch->c);
@@ -97,6 +104,9 @@ void net_step_features(const struct net *net, struct net_scratch *scratch,
                            state_memory(net, items[r].state), x);
     for (size_t i = 0; i < config->features->width; i++)
       x[i] = (x[i] - net->mean[i]) * net->scale[i];
+    if (config->skip)
+      memcpy(scratch->y + r * scratch->y_stride + config->hidden, x,
+             config->features->width * sizeof *x);
   }
 }
 
@@ -117,12 +127,14 @@ void net_step_layer(const struct net *net, struct net_scratch *scratch,
 
 void net_step_latents(const struct net *net, struct net_scratch *scratch,
                       const struct net_item *items, size_t count) {
+  float *inputs = net->config.skip ? scratch->y : scratch->x;
+  size_t stride = net->config.skip ? scratch->y_stride : scratch->x_stride;
   for (size_t r = 0; r < count; r++) {
-    memcpy(scratch->x + r * scratch->x_stride, state_h(net, items[r].state, net->config.layers - 1),
+    memcpy(inputs + r * stride, state_h(net, items[r].state, net->config.layers - 1),
            net->config.hidden * sizeof(float));
     scratch->rows[r] = scratch->z + r * scratch->z_stride;
   }
-  gemm_apply(&net->linear, count, scratch->x, scratch->x_stride, scratch->rows);
+  gemm_apply(&net->linear, count, inputs, stride, scratch->rows);
 }
 
 // The rows of the items that want a displacement are moved together, over those that do not.

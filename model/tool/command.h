@@ -19,11 +19,14 @@ struct command {
 // name, summary. Each is `int command_NAME(int argc, char **argv)` in NAME.c.
 #define COMMANDS(X)                                                                                \
   X(body, "make the built-in body, export a mesh")                                                 \
+  X(eval, "compare models and their rivals on held-out sequences")                                 \
+  X(excite, "perturb clips for the training data")                                                 \
   X(info, "say what a body, clip, model or npz file holds")                                        \
   X(init, "write a model with random weights")                                                     \
   X(motion, "make a clip of parametric motion")                                                    \
   X(predict, "run a model over a clip and write the displacement of every frame")                  \
-  X(simulate, "simulate soft tissue over clips and shapes: ground truth for training")
+  X(simulate, "simulate soft tissue over clips and shapes: ground truth for training")             \
+  X(train, "train a network on mesh sequences")
 
 #define X(name, summary) int command_##name(int argc, char **argv);
 COMMANDS(X)

@@ -343,7 +343,8 @@ static void sizes_out_of_bounds_are_refused(void **state) {
                                 60,
                                 false,
                                 false,
-                                {0}};
+                                {0},
+                                false};
     struct dsnet_error error = {0};
     struct net *net;
     assert_int_equal(net_new_random(&net, &config, 1, &error), DSNET_ELIMIT);
