@@ -13,23 +13,31 @@
 #define DEPTH_MAX       0.14 // metres
 #define FAT_LEFT        0.3  // share of its fat that the leanest shape keeps
 #define GROWS_FROM      0.4  // softness from which all of a shape's growth is fat
-#define DEPTH_PASSES    2
-#define INWARD_PASSES   4
+#define DEPTH_PASSES                                                                               \
+  9 // on the body's own surface, so that the depth does not depend on the coarse one
+#define INWARD_PASSES 4
 
-int thickness_smooth(const struct tissue *tissue, double *values, int passes) {
-  double *sum = memory_alloc(tissue->columns, 2 * sizeof *sum), *count = sum + tissue->columns;
+// A closed surface of some number of points.
+struct surface {
+  const uint32_t *triangles;
+  size_t faces, points;
+};
+
+// values[i] <- half itself, half the average around it, `passes` times.
+static int smooth(const struct surface *surface, double *values, int passes) {
+  double *sum = memory_alloc(surface->points, 2 * sizeof *sum), *count = sum + surface->points;
   if (!sum)
     return DSNET_ENOMEM;
   for (int pass = 0; pass < passes; pass++) {
-    memset(sum, 0, tissue->columns * 2 * sizeof *sum);
-    for (size_t i = 0; i < 3 * tissue->faces; i++) {
-      uint32_t a = tissue->triangles[i], b = tissue->triangles[i % 3 == 2 ? i - 2 : i + 1];
+    memset(sum, 0, surface->points * 2 * sizeof *sum);
+    for (size_t i = 0; i < 3 * surface->faces; i++) {
+      uint32_t a = surface->triangles[i], b = surface->triangles[i % 3 == 2 ? i - 2 : i + 1];
       sum[a] += values[b];
       count[a]++;
     }
-    for (size_t c = 0; c < tissue->columns; c++)
-      if (count[c] > 0)
-        values[c] = 0.5 * values[c] + 0.5 * sum[c] / count[c];
+    for (size_t i = 0; i < surface->points; i++)
+      if (count[i] > 0)
+        values[i] = 0.5 * values[i] + 0.5 * sum[i] / count[i];
   }
   free(sum);
   return DSNET_OK;
@@ -72,31 +80,48 @@ static double bone_distance(const struct body *body, const float *joints, const 
   return sum;
 }
 
+// Metres of fat and of all tissue and the muscle's modulus at every vertex of the body, one [V]
+// after the other in `fields`.
+static int fields_make(double *fields, const struct tissue *tissue, const float *shaped,
+                       const float *joints, const float *mean, const float *mean_joints) {
+  const struct body *body = tissue->body;
+  const size_t vertices = body_vertices(body);
+  double *fat = fields, *depth = fields + vertices, *young = fields + 2 * vertices;
+  for (size_t v = 0; v < vertices; v++) {
+    const struct anatomy *anatomy = anatomy_of(tissue->region[v]);
+    double softness = tissue->softness[v];
+    double growth = bone_distance(body, joints, shaped, (uint32_t)v) -
+                    bone_distance(body, mean_joints, mean, (uint32_t)v);
+    double lean = softness * anatomy->fat;
+    fat[v] = fmax(FAT_LEFT * lean, lean + growth * fmin(1, softness / GROWS_FROM));
+    depth[v] = fat[v] + softness * anatomy->muscle;
+    young[v] = anatomy->muscle_young;
+  }
+  const struct surface surface = {body_triangles(body), body_faces(body), vertices};
+  for (size_t i = 0; i < 3; i++)
+    if (smooth(&surface, fields + i * vertices, DEPTH_PASSES))
+      return DSNET_ENOMEM;
+  return DSNET_OK;
+}
+
 static int depths_make(struct thickness *thickness, const struct tissue *tissue,
                        const float *shaped, const float *joints, const float *mean,
                        const float *mean_joints) {
-  double *fat = thickness->fat_share; // metres, until the depth is known
-  for (size_t c = 0; c < tissue->columns; c++) {
-    const struct anatomy *anatomy = anatomy_of(tissue->region[c]);
-    double softness = tissue->softness[c];
-    double radius = bone_distance(tissue->body, joints, shaped, tissue->vertex[c]);
-    double growth = radius - bone_distance(tissue->body, mean_joints, mean, tissue->vertex[c]);
-    double lean = softness * anatomy->fat;
-    fat[c] = fmax(FAT_LEFT * lean, lean + growth * fmin(1, softness / GROWS_FROM));
-    thickness->depth[c] = fat[c] + softness * anatomy->muscle;
-    thickness->muscle_young[c] = anatomy->muscle_young;
-  }
-  if (thickness_smooth(tissue, fat, DEPTH_PASSES) ||
-      thickness_smooth(tissue, thickness->depth, DEPTH_PASSES) ||
-      thickness_smooth(tissue, thickness->muscle_young, DEPTH_PASSES))
+  const size_t vertices = body_vertices(tissue->body);
+  double *fields = memory_alloc(vertices, 3 * sizeof *fields);
+  if (!fields)
     return DSNET_ENOMEM;
+  int code = fields_make(fields, tissue, shaped, joints, mean, mean_joints);
   for (size_t c = 0; c < tissue->columns; c++) {
-    double depth = thickness->depth[c];
-    double radius = bone_distance(tissue->body, joints, shaped, tissue->vertex[c]);
-    fat[c] = depth > 0 ? fmin(fmax(fat[c] / depth, 0), 1) : 0;
+    uint32_t vertex = tissue->vertex[c];
+    double fat = fields[vertex], depth = fields[vertices + vertex];
+    double radius = bone_distance(tissue->body, joints, shaped, vertex);
+    thickness->fat_share[c] = depth > 0 ? fmin(fmax(fat / depth, 0), 1) : 0;
     thickness->depth[c] = fmin(fmin(depth, DEPTH_MAX), DEPTH_OF_RADIUS * radius);
+    thickness->muscle_young[c] = fields[2 * vertices + vertex];
   }
-  return DSNET_OK;
+  free(fields);
+  return code;
 }
 
 // The coarse surface's inward normals, smoothed so that columns do not cross in creases.
@@ -118,8 +143,9 @@ static int inward_make(struct thickness *thickness, const struct tissue *tissue,
         axis[(size_t)c * tissue->columns + t[k]] -= normal;
     }
   }
+  const struct surface surface = {tissue->triangles, tissue->faces, tissue->columns};
   int code = DSNET_OK;
-  for (int smooth = 0; smooth < 2 && code == DSNET_OK; smooth++) {
+  for (int round = 0; round < 2 && code == DSNET_OK; round++) {
     for (size_t i = 0; i < tissue->columns; i++) {
       double square = 0;
       for (int c = 0; c < 3; c++)
@@ -128,8 +154,8 @@ static int inward_make(struct thickness *thickness, const struct tissue *tissue,
       for (int c = 0; c < 3; c++)
         axis[(size_t)c * tissue->columns + i] *= scale;
     }
-    for (int c = 0; c < 3 && code == DSNET_OK && smooth == 0; c++)
-      code = thickness_smooth(tissue, axis + (size_t)c * tissue->columns, INWARD_PASSES);
+    for (int c = 0; c < 3 && code == DSNET_OK && round == 0; c++)
+      code = smooth(&surface, axis + (size_t)c * tissue->columns, INWARD_PASSES);
   }
   for (size_t i = 0; i < tissue->columns; i++)
     for (int c = 0; c < 3; c++)

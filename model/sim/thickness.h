@@ -20,7 +20,4 @@ int thickness_init(struct thickness *thickness, const struct tissue *tissue, con
                    const float *joints, struct dsnet_error *error);
 void thickness_deinit(struct thickness *thickness);
 
-// values[c] <- half itself, half the average around it, `passes` times.
-int thickness_smooth(const struct tissue *tissue, double *values, int passes);
-
 #endif

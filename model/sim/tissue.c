@@ -13,7 +13,7 @@
 #define EDGE_FIRM       0.06 // metres: edges where nothing moves
 #define SOFTNESS_PASSES 12   // of averaging, for a softness that is only known by region
 
-const struct tissue_settings tissue_settings_default = {.edge = 0.036, .layers = 2};
+const struct tissue_settings tissue_settings_default = {.edge = 0.03, .layers = 2};
 
 // softness[v] <- half itself, half the average around it, some times over.
 static void softness_smooth(const struct body *body, float *softness, float *sum, float *count) {
@@ -52,10 +52,9 @@ static int softness_make(const struct body *body, const uint8_t *regions, float 
   return DSNET_OK;
 }
 
-// Renumbers the coarse vertices and takes over what the columns need of them. `root` becomes the
+// Numbers the coarse vertices as columns. `root` becomes the
 // column of each vertex.
-static int columns_make(struct tissue *tissue, struct decimation *coarse, const uint8_t *regions,
-                        const float *softness) {
+static int columns_make(struct tissue *tissue, struct decimation *coarse) {
   size_t vertices = body_vertices(tissue->body);
   uint32_t *number = memory_alloc(vertices, sizeof *number);
   if (!number)
@@ -64,18 +63,13 @@ static int columns_make(struct tissue *tissue, struct decimation *coarse, const 
     if (coarse->root[v] == v)
       number[v] = (uint32_t)tissue->columns++;
   tissue->vertex = memory_alloc(tissue->columns, sizeof *tissue->vertex);
-  tissue->region = memory_alloc(tissue->columns, sizeof *tissue->region);
-  tissue->softness = memory_alloc(tissue->columns, sizeof *tissue->softness);
-  if (!tissue->vertex || !tissue->region || !tissue->softness) {
+  if (!tissue->vertex) {
     free(number);
     return DSNET_ENOMEM;
   }
   for (size_t v = 0; v < vertices; v++)
-    if (coarse->root[v] == v) {
+    if (coarse->root[v] == v)
       tissue->vertex[number[v]] = (uint32_t)v;
-      tissue->region[number[v]] = regions[v];
-      tissue->softness[number[v]] = softness[v];
-    }
   tissue->faces = coarse->faces;
   tissue->triangles = coarse->triangles;
   coarse->triangles = NULL;
@@ -91,30 +85,28 @@ static int tissue_plan(struct tissue *tissue, struct dsnet_error *error) {
   const struct body *body = tissue->body;
   size_t vertices = body_vertices(body);
   struct decimation coarse = {0};
-  uint8_t *regions = memory_alloc(vertices, 1);
-  float *softness = memory_alloc(vertices, sizeof *softness);
+  tissue->region = memory_alloc(vertices, 1);
+  tissue->softness = memory_alloc(vertices, sizeof *tissue->softness);
   float *edge = memory_alloc(vertices, sizeof *edge);
   int code = DSNET_ENOMEM;
-  if (!regions || !softness || !edge)
+  if (!tissue->region || !tissue->softness || !edge)
     goto done;
-  body_regions(body, regions);
-  code = softness_make(body, regions, softness);
+  body_regions(body, tissue->region);
+  code = softness_make(body, tissue->region, tissue->softness);
   if (code != DSNET_OK)
     goto done;
   for (size_t v = 0; v < vertices; v++) {
-    double firm = fmax(0, 1 - 4 * softness[v]), soft = tissue->settings.edge;
+    double firm = fmax(0, 1 - 4 * tissue->softness[v]), soft = tissue->settings.edge;
     edge[v] = (float)(soft + firm * fmax(0, EDGE_FIRM - soft));
   }
   code = decimation_init(&coarse, body_template(body), vertices, body_triangles(body),
                          body_faces(body), edge, error);
   if (code == DSNET_OK)
-    code = columns_make(tissue, &coarse, regions, softness);
+    code = columns_make(tissue, &coarse);
   if (code == DSNET_OK)
     code = tissue_spread_build(tissue, coarse.root, error);
 done:
   decimation_deinit(&coarse);
-  free(regions);
-  free(softness);
   free(edge);
   if (code == DSNET_ENOMEM)
     dsnet_error_set(error, DSNET_ENOMEM, "no memory for the tissue");

@@ -11,8 +11,8 @@ struct tissue {
   size_t columns, faces;
   uint32_t *vertex;    // [columns] on the body
   uint32_t *triangles; // [faces][3] columns
-  uint8_t *region;     // [columns]
-  float *softness;     // [columns] 0 .. 1
+  uint8_t *region;     // [V]
+  float *softness;     // [V] 0 .. 1
   uint32_t *spread;    // [V][TISSUE_SPREAD] columns
   float *weight;       // [V][TISSUE_SPREAD]
 };

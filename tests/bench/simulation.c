@@ -46,7 +46,7 @@ static int measure(const struct body *body, const struct clip *clip,
 }
 
 int main(void) {
-  static const struct tissue_settings resolutions[] = {{0.05, 2}, {0.036, 2}, {0.025, 3}};
+  static const struct tissue_settings resolutions[] = {{0.05, 2}, {0.03, 2}, {0.025, 3}};
   static const float masses[] = {0, 2};
   struct dsnet_error error = {0};
   struct body *body = NULL;

@@ -20,7 +20,7 @@
 // Unoptimised builds (debug, sanitizers) use a coarser tissue.
 #if defined(__OPTIMIZE__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) &&    \
     defined(NDEBUG)
-static const struct tissue_settings settings = {.edge = 0.036, .layers = 2};
+static const struct tissue_settings settings = {.edge = 0.03, .layers = 2};
 static const double frequency_high = 8;
 #else
 static const struct tissue_settings settings = {.edge = 0.07, .layers = 2};
