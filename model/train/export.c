@@ -14,7 +14,7 @@
 // The arrays of a model file being listed.
 struct listing {
   struct safetensors_array arrays[ARRAYS_MAX];
-  char names[ARRAYS_MAX][32];
+  char names[ARRAYS_MAX][48];
   size_t count;
 };
 
@@ -32,7 +32,7 @@ static void list(struct listing *listing, const char *name, size_t rows, size_t 
 static void list_layers(struct listing *listing, const struct weights_layout *layout,
                         const float *weights, const float *zeros) {
   size_t gates = 4 * layout->hidden;
-  char name[32];
+  char name[48];
   for (size_t k = 0; k < layout->layers; k++) {
     snprintf(name, sizeof name, "lstm.weight_ih_l%zu", k);
     list(listing, name, gates, weights_layer_inputs(layout, k), weights + layout->weight_ih[k]);
