@@ -281,7 +281,7 @@ static int parse_directory(struct zip *zip, const uint8_t *bytes, const struct e
 
 int zip_open(struct zip *zip, struct zip_source source, struct dsnet_error *error) {
   *zip = (struct zip){.source = source};
-  struct extent extent;
+  struct extent extent = {0};
   int result = find_directory(&source, &extent, error);
   if (result == 0)
     result = check_extent(&extent, error);
