@@ -5,7 +5,10 @@ cd "$(dirname "$0")/.."
 
 . deploy/packages.sh
 
-test_packages=(clang clang-format libclang-rt-14-dev libcmocka-dev git python3 python3-numpy python3-websockets)
+test_packages=(
+  clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev git
+  python3 python3-h5py python3-numpy python3-websockets
+)
 
 step() { printf '\n=== %s\n' "$*"; }
 
@@ -26,6 +29,10 @@ ctest --preset release
 
 step "dev build with Clang, warnings are errors"
 build dev -DCMAKE_C_COMPILER=clang
+
+step "lint"
+run-clang-tidy -quiet -j "$(nproc)" -p build/dev '/(model|proto|server)/.*\.c$' >build/dev/tidy.log 2>&1 ||
+  { grep -E 'error:|warning:' -A4 build/dev/tidy.log; exit 1; }
 
 step "address and undefined-behaviour sanitizers; every test"
 build asan
