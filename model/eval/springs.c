@@ -12,11 +12,13 @@
 #include "body/pose.h"
 #include "eval/predictor.h"
 
-// The grid: frequency sqrt(ks) / 2 pi in Hz times damping ratio kd / (2 sqrt(ks)).
-#define HERTZ    12
+// The grid: frequency sqrt(ks) / 2 pi in Hz times damping ratio kd / (2 sqrt(ks)). The last is
+// rigid for all purposes: the choice for head, hands and feet.
+#define HERTZ    15
 #define DAMPINGS 5
 #define CHOICES  (HERTZ * DAMPINGS)
-static const double grid_hertz[HERTZ] = {2.5, 3, 3.6, 4.3, 5.2, 6.2, 7.5, 9, 11, 14, 20, 40};
+static const double grid_hertz[HERTZ] = {2.5, 3,  3.6, 4.3, 5.2, 6.2, 7.5, 9,
+                                         11,  14, 20,  40,  80,  200, 2000};
 static const double grid_damping[DAMPINGS] = {0.1, 0.2, 0.35, 0.6, 0.95};
 
 // Frames of a piece that is fitted to, and how many pieces.

@@ -35,3 +35,9 @@ simulate "$work/train" --subjects $shapes --pairing cycle
 simulate "$work/held" --subjects 2 --first 3
 simulate "$work/train" --subjects $held_shapes --first $shapes --pairing cycle
 simulate "$work/held" --subjects $held_shapes --first $shapes --pairing cycle
+
+"$dsnet" train "$work/data" --splits "$here/splits.txt" -o "$work/model.safetensors" --resume \
+  --features springs --skip --epochs 40 --f16 --seed $seed --report "$work/report.html"
+"$dsnet" eval "$work/data" --splits "$here/splits.txt" -m "$work/model.safetensors" --baselines \
+  --markdown >"$work/table.md"
+cat "$work/table.md"
