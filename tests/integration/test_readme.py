@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The README against the programs: its option table is what dsnetd prints, and its Python example runs.
+"""The README against the programs: its option table is what dsnetd prints, its Python example streams, and its
+C example builds against an installed library.
 
-    test_readme.py           checks (DSNETD names the server)
+    test_readme.py           checks (DSNETD names the server, DSNET_BUILD the build folder)
     test_readme.py --write   brings the option table up to date
 """
+import glob
 import os
 import re
 import subprocess
@@ -50,6 +52,27 @@ class ReadmeTest(unittest.TestCase):
             self.assertEqual(server.stop(), 0)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertRegex(result.stdout, r"^\(60, \d+, 3\) \d+\.\d+ mm at most$")
+
+    def test_the_c_example_builds_against_an_installed_library(self):
+        example = re.search(r"```c\n(.*?)```", read(), re.S)[1]
+        build = os.environ["DSNET_BUILD"]
+        if os.environ.get("DSNET_SANITIZE"):
+            self.skipTest("a sanitized library needs the sanitizer's flags")
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["cmake", "--install", build, "--prefix", folder], check=True,
+                           stdout=subprocess.DEVNULL)
+            found = glob.glob(os.path.join(folder, "lib*", "**", "pkgconfig"), recursive=True)
+            path = ":".join(found + [os.environ.get("PKG_CONFIG_PATH", "")])
+            flags = subprocess.run(
+                ["pkg-config", "--define-prefix", "--cflags", "--libs", "--static", "dsnet"], check=True,
+                env={**os.environ, "PKG_CONFIG_PATH": path}, capture_output=True, text=True).stdout
+            with open(os.path.join(folder, "example.c"), "w") as file:
+                file.write(example)
+            subprocess.run(["cc", "-Wall", "-Werror", "example.c", "-o", "example", *flags.split()],
+                           check=True, cwd=folder)
+            output = subprocess.run([os.path.join(folder, "example")], check=True, capture_output=True,
+                                    text=True).stdout
+        self.assertRegex(output, r"^\d+ vertices, the first moved by ")
 
     def test_files_it_links_to_exist(self):
         for target in re.findall(r"\]\(([^)#:]+)\)", read()):
