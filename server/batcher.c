@@ -67,6 +67,7 @@ struct shard {
   pthread_t thread;
   bool started;
   size_t tracks; // event loop only
+  bool kick;     // event loop only: it slept when a frame was pushed
 
   pthread_mutex_t lock;
   pthread_cond_t work;
@@ -442,11 +443,29 @@ enum track_push track_push(struct track *track, const struct frame_pose *pose) {
   track->waiting++;
   if (track->state == TRACK_IDLE)
     append_ready(track->lane, track);
-  if (shard->sleeping)
-    pthread_cond_signal(&shard->work);
+  shard->kick |= shard->sleeping;
   pthread_mutex_unlock(&shard->lock);
   track->in_flight++;
   return TRACK_PUSHED;
+}
+
+void batcher_kick(struct batcher *batcher) {
+  for (size_t i = 0; i < batcher->settings.threads; i++) {
+    struct shard *shard = &batcher->shards[i];
+    if (shard->kick)
+      pthread_cond_signal(&shard->work);
+    shard->kick = false;
+  }
+}
+
+void batcher_trim(struct batcher *batcher) {
+  for (size_t i = 0; i < batcher->settings.threads; i++) {
+    struct shard *shard = &batcher->shards[i];
+    pthread_mutex_lock(&shard->lock);
+    for (size_t k = 0; k < batcher->settings.net_count; k++)
+      pool_trim(&shard->lanes[k].pool);
+    pthread_mutex_unlock(&shard->lock);
+  }
 }
 
 void result_release(struct batcher *batcher, struct result *result) {

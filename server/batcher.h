@@ -56,10 +56,18 @@ void track_close(struct track *track);
 void *track_owner(const struct track *track);
 
 enum track_push { TRACK_PUSHED, TRACK_FULL, TRACK_NOMEM };
-// Adds a frame. On TRACK_FULL (frames_in_flight reached) and TRACK_NOMEM nothing has changed.
+// Adds a frame. A thread that sleeps is woken only by batcher_kick, so that what arrives in one
+// turn of the loop makes one batch and one wake-up; a thread that is awake finds it by itself. On
+// TRACK_FULL (frames_in_flight reached) and TRACK_NOMEM nothing has changed.
 enum track_push track_push(struct track *track, const struct frame_pose *pose);
 // Frames pushed and not yet released.
 size_t track_in_flight(const struct track *track);
+
+// Wakes the threads for which frames were pushed. To be called before the loop waits.
+void batcher_kick(struct batcher *batcher);
+
+// Frees result buffers that were not needed since the last call. To be called every few seconds.
+void batcher_trim(struct batcher *batcher);
 
 // The results that are ready, linked by `next`, those of one track in order. Each has its payload
 // (displacement, f32 [V][3]), seq, timestamp and track, and must be released before that track is

@@ -46,6 +46,8 @@ bool pool_reserve(struct pool *pool) {
   if (pool->reserved == pool->total && !add_one(pool))
     return false;
   pool->reserved++;
+  if (pool->peak < pool->reserved)
+    pool->peak = pool->reserved;
   return true;
 }
 
@@ -61,8 +63,6 @@ struct result *pool_take(struct pool *pool) {
 void pool_unreserve(struct pool *pool) {
   assert(pool->reserved);
   pool->reserved--;
-  if (pool->total > pool->reserved + pool->keep && pool->free)
-    drop_one(pool);
 }
 
 void pool_give(struct pool *pool, struct result *result) {
@@ -71,4 +71,11 @@ void pool_give(struct pool *pool, struct result *result) {
   pool->free = result;
   pool->free_count++;
   pool_unreserve(pool);
+}
+
+void pool_trim(struct pool *pool) {
+  size_t needed = pool->peak > pool->keep ? pool->peak : pool->keep;
+  while (pool->free && pool->total > needed)
+    drop_one(pool);
+  pool->peak = pool->reserved;
 }

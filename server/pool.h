@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result buffers of one size, reused last in, first out so that the hottest is written next. The
 // owner reserves a buffer for every frame it accepts; only reserving may allocate, so taking one
-// for a reserved frame cannot fail and costs nothing. No locks: the owner's lock covers a pool.
+// for a reserved frame cannot fail and costs nothing. Buffers stay until pool_trim finds that they
+// were not needed for a while, so a steady load allocates nothing. No locks: the owner's lock
+// covers a pool.
 #ifndef DSNET_SERVER_POOL_H
 #define DSNET_SERVER_POOL_H
 
@@ -29,8 +31,9 @@ struct result {
 
 struct pool {
   size_t payload_size;
-  size_t keep;     // buffers kept beyond those reserved
+  size_t keep;     // buffers that pool_trim leaves at least
   size_t reserved; // buffers promised; those in use are among them
+  size_t peak;     // most that were reserved at once since the last pool_trim
   size_t total;    // buffers that exist, in use or free; never fewer than reserved
   struct result *free;
   size_t free_count;
@@ -48,5 +51,8 @@ struct result *pool_take(struct pool *pool);
 void pool_give(struct pool *pool, struct result *result);
 // Gives back a reservation that was not used.
 void pool_unreserve(struct pool *pool);
+
+// Frees the buffers that were not needed since the last call, down to `keep`.
+void pool_trim(struct pool *pool);
 
 #endif

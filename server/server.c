@@ -9,6 +9,7 @@
 
 #include "http.h"
 
+#define TRIM_MS           5000
 #define SWEEP_MS          100
 #define SPARE_DESCRIPTORS 32 // of the loop, the log and the libraries
 
@@ -45,6 +46,8 @@ static void stop(struct server *server) {
   uv_close((uv_handle_t *)&server->finished, NULL);
   uv_close((uv_handle_t *)&server->sweep, NULL);
   uv_close((uv_handle_t *)&server->drain, NULL);
+  uv_close((uv_handle_t *)&server->trim, NULL);
+  uv_close((uv_handle_t *)&server->before_wait, NULL);
   for (int i = 0; i < 2; i++)
     uv_close((uv_handle_t *)&server->signals[i], NULL);
 }
@@ -101,6 +104,16 @@ static void on_sweep(uv_timer_t *timer) {
   stop_when_drained(server);
 }
 
+static void on_trim(uv_timer_t *timer) {
+  struct server *server = timer->data;
+  batcher_trim(server->batcher);
+}
+
+static void on_before_wait(uv_prepare_t *prepare) {
+  struct server *server = prepare->data;
+  batcher_kick(server->batcher);
+}
+
 static void on_returned(void *user) {
   struct server *server = user;
   http_run_soon(server->http);
@@ -151,7 +164,11 @@ static void start_handles(struct server *server) {
   }
   uv_timer_init(&server->loop, &server->sweep);
   uv_timer_init(&server->loop, &server->drain);
-  server->sweep.data = server->drain.data = server;
+  uv_timer_init(&server->loop, &server->trim);
+  uv_prepare_init(&server->loop, &server->before_wait);
+  server->sweep.data = server->drain.data = server->trim.data = server->before_wait.data = server;
+  uv_timer_start(&server->trim, on_trim, TRIM_MS, TRIM_MS);
+  uv_prepare_start(&server->before_wait, on_before_wait);
   uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 

@@ -23,7 +23,8 @@ struct server {
   uv_loop_t loop;
   uv_async_t finished; // compute threads have results, or have warmed up
   uv_signal_t signals[2];
-  uv_timer_t sweep, drain;
+  uv_timer_t sweep, drain, trim;
+  uv_prepare_t before_wait; // compute threads are woken for what a turn of the loop brought
   struct batcher *batcher;
   struct http *http;
   struct streams streams;

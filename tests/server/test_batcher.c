@@ -35,19 +35,22 @@ static void ring(void *user) {
   pthread_mutex_unlock(&bell->lock);
 }
 
-static void wait_for(struct bell *bell) {
+struct fixture {
+  struct bell bell;
+  struct net *nets[2]; // of different sizes
+  struct batcher *batcher;
+};
+
+static void wait_for(struct fixture *fixture) {
+  struct bell *bell = &fixture->bell;
+  if (fixture->batcher)
+    batcher_kick(fixture->batcher);
   pthread_mutex_lock(&bell->lock);
   while (!bell->ringing)
     pthread_cond_wait(&bell->rung, &bell->lock);
   bell->ringing = false;
   pthread_mutex_unlock(&bell->lock);
 }
-
-struct fixture {
-  struct bell bell;
-  struct net *nets[2]; // of different sizes
-  struct batcher *batcher;
-};
 
 static void fixture_init(struct fixture *fixture, size_t threads, size_t max_batch) {
   memset(fixture, 0, sizeof *fixture);
@@ -73,7 +76,7 @@ static void fixture_init(struct fixture *fixture, size_t threads, size_t max_bat
   };
   assert_int_equal(batcher_new(&fixture->batcher, &settings, NULL), 0);
   while (!batcher_ready(fixture->batcher))
-    wait_for(&fixture->bell);
+    wait_for(fixture);
 }
 
 static void fixture_deinit(struct fixture *fixture) {
@@ -175,7 +178,7 @@ static void every_frame_is_stepped_once_and_in_order(void **state) {
     for (size_t done = 0; done < SENDERS * FRAMES;) {
       for (size_t i = 0; i < SENDERS; i++)
         push_all_there_is_room_for(&senders[i]);
-      wait_for(&fixture.bell);
+      wait_for(&fixture);
       for (struct result *result = batcher_take(fixture.batcher), *next; result; result = next) {
         next = result->next;
         check_result(&fixture, track_owner(result->track), result, scratch);
@@ -215,6 +218,9 @@ static void nothing_is_seen_of_a_closed_track(void **state) {
     for (size_t i = 0; i < LIVE; i++)
       if (senders[i].track)
         push_all_there_is_room_for(&senders[i]);
+    batcher_kick(fixture.batcher);
+    if (round % 64 == 0)
+      batcher_trim(fixture.batcher);
     for (struct result *result = batcher_take(fixture.batcher), *next; result; result = next) {
       next = result->next;
       struct sender *owner = track_owner(result->track);
@@ -245,6 +251,7 @@ static void a_greedy_track_gets_no_more_turns_than_others(void **state) {
   // cannot take anything: two more frames of the greedy track, then one of each other.
   pthread_mutex_lock(&fixture.bell.lock);
   push_all_there_is_room_for(&greedy);
+  batcher_kick(fixture.batcher);
   struct result *first;
   while (!(first = batcher_take(fixture.batcher)))
     sched_yield();
@@ -258,7 +265,7 @@ static void a_greedy_track_gets_no_more_turns_than_others(void **state) {
   const struct sender *const expected[] = {&greedy,    &others[0], &others[1],
                                            &others[2], &others[3], &greedy};
   for (size_t done = 0; done < 6;) {
-    wait_for(&fixture.bell);
+    wait_for(&fixture);
     for (struct result *result = batcher_take(fixture.batcher), *next; result; result = next) {
       next = result->next;
       assert_ptr_equal(track_owner(result->track), expected[done++]);
@@ -282,6 +289,7 @@ static void it_stops_with_work_still_waiting(void **state) {
     struct sender sender;
     sender_init(&sender, &fixture, 0, IN_FLIGHT);
     push_all_there_is_room_for(&sender);
+    batcher_kick(fixture.batcher);
     track_close(sender.track);
     sender_deinit(&sender);
     fixture_deinit(&fixture);

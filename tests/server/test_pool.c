@@ -43,21 +43,48 @@ static void the_last_buffer_given_is_the_next_taken(void **state) {
   pool_deinit(&pool);
 }
 
-static void only_as_many_as_are_kept_outlive_a_burst(void **state) {
+// Reserves, takes and gives back `count` buffers.
+static void use(struct pool *pool, size_t count) {
+  struct result *results[100];
+  for (size_t i = 0; i < count; i++)
+    assert_true(pool_reserve(pool));
+  for (size_t i = 0; i < count; i++)
+    results[i] = pool_take(pool);
+  for (size_t i = 0; i < count; i++)
+    pool_give(pool, results[i]);
+}
+
+static void buffers_go_when_they_were_not_needed_for_a_while(void **state) {
   (void)state;
-  enum { BURST = 100, KEEP = 4 };
   struct pool pool;
-  pool_init(&pool, 64, KEEP);
-  struct result *results[BURST];
-  for (int i = 0; i < BURST; i++)
-    assert_true(pool_reserve(&pool));
-  for (int i = 0; i < BURST; i++)
-    results[i] = pool_take(&pool);
-  for (int i = 0; i < BURST; i++)
-    pool_give(&pool, results[i]);
+  pool_init(&pool, 64, 4);
+  use(&pool, 100);
   assert_int_equal(pool.reserved, 0);
-  assert_int_equal(pool.total, KEEP);
-  assert_int_equal(pool.free_count, KEEP);
+  pool_trim(&pool); // they were needed since the last time
+  assert_int_equal(pool.total, 100);
+  use(&pool, 30);
+  pool_trim(&pool);
+  assert_int_equal(pool.total, 30);
+  pool_trim(&pool);
+  assert_int_equal(pool.total, 4);
+  pool_deinit(&pool);
+}
+
+static void buffers_in_use_survive_a_trim(void **state) {
+  (void)state;
+  struct pool pool;
+  pool_init(&pool, 64, 0);
+  assert_true(pool_reserve(&pool));
+  assert_true(pool_reserve(&pool));
+  struct result *result = pool_take(&pool);
+  pool_trim(&pool);
+  pool_trim(&pool);
+  assert_int_equal(pool.total, 2); // the other one is promised
+  pool_give(&pool, result);
+  pool_unreserve(&pool);
+  pool_trim(&pool);
+  pool_trim(&pool);
+  assert_int_equal(pool.total, 0);
   pool_deinit(&pool);
 }
 
@@ -67,7 +94,7 @@ static void a_reservation_can_be_given_back_unused(void **state) {
   pool_init(&pool, 64, 0);
   assert_true(pool_reserve(&pool));
   pool_unreserve(&pool);
-  assert_int_equal(pool.total, 0);
+  assert_int_equal(pool.reserved, 0);
   pool_deinit(&pool);
 }
 
@@ -75,7 +102,8 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_payload_is_aligned_and_has_room_before_it),
       cmocka_unit_test(the_last_buffer_given_is_the_next_taken),
-      cmocka_unit_test(only_as_many_as_are_kept_outlive_a_burst),
+      cmocka_unit_test(buffers_go_when_they_were_not_needed_for_a_while),
+      cmocka_unit_test(buffers_in_use_survive_a_trim),
       cmocka_unit_test(a_reservation_can_be_given_back_unused),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
