@@ -41,6 +41,7 @@ struct http {
   uv_poll_t poll;
   uv_timer_t timer;
   bool stopped;
+  bool freed_place; // a connection has ended during the current run
   struct client *first, **end;
   char url[INET6_ADDRSTRLEN + 32];
 };
@@ -55,10 +56,15 @@ static void on_timer(uv_timer_t *timer) {
 
 static void run(struct http *http) {
   MHD_UNSIGNED_LONG_LONG wait;
+  http->freed_place = false;
   MHD_run(http->daemon);
   if (http->stopped)
     return;
-  if (MHD_get_timeout(http->daemon, &wait) == MHD_YES)
+  // At its connection limit libmicrohttpd stops listening. It cleans up at the end of a run and
+  // listens again at the beginning of the next, which nothing else would bring about.
+  if (http->freed_place)
+    uv_timer_start(&http->timer, on_timer, 0, 0);
+  else if (MHD_get_timeout(http->daemon, &wait) == MHD_YES)
     uv_timer_start(&http->timer, on_timer, wait, 0);
   else
     uv_timer_stop(&http->timer);
@@ -139,7 +145,11 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
     client->http = user;
     client->connection = connection;
     owe_request(client);
-  } else if (client) {
+    return;
+  }
+  struct http *http = user;
+  http->freed_place = true;
+  if (client) {
     owe_nothing(client);
     end_upgrading(client);
     free(client);

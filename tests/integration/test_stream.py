@@ -254,8 +254,33 @@ class ShutdownTest(unittest.TestCase):
         self.assertIn(server.stop(timeout=10), (0, 1))
         client.socket.close()
 
+    def test_a_second_signal_stops_at_once(self):
+        server = Server("--threads", "1", "--drain-timeout", "60", "--close-timeout", "60")
+        client = Client(server)
+        client.open()
+        begun = time.monotonic()
+        server.process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)  # the drain waits for the client's close, which never comes
+        self.assertIsNone(server.process.poll())
+        self.assertEqual(server.stop(), 1)
+        self.assertLess(time.monotonic() - begun, 20)
+        client.socket.close()
+
 
 class LimitTest(unittest.TestCase):
+    def test_connections_over_the_limit_wait_until_those_that_say_nothing_are_cut(self):
+        server = Server("--threads", "1", "--max-sessions", "1", "--max-connections", "8",
+                        "--handshake-timeout", "1")
+        with Client(server) as client:
+            client.open()
+            silent = [server.connect() for _ in range(20)]
+            self.assertEqual(server.get("/livez").status, 200)  # after at most three rounds of them
+            client.send(BINARY, pose_frame(0))
+            self.assertGreater(len(client.receive()), 16)
+            for connection in silent:
+                connection.close()
+        self.assertEqual(server.stop(), 0)
+
     def test_a_full_server_refuses_streams_but_answers_probes(self):
         server = Server("--threads", "1", "--max-sessions", "3")
         clients = [Client(server) for _ in range(3)]
