@@ -31,7 +31,7 @@ step "dev build with Clang, warnings are errors"
 build dev -DCMAKE_C_COMPILER=clang
 
 step "lint"
-run-clang-tidy -quiet -j "$(nproc)" -p build/dev '/(model|proto|server)/.*\.c$' >build/dev/tidy.log 2>&1 ||
+run-clang-tidy -quiet -j "$(nproc)" -p build/dev "^$PWD/(model|proto|server)/.*\.c\$" >build/dev/tidy.log 2>&1 ||
   { grep -E 'error:|warning:' -A4 build/dev/tidy.log; exit 1; }
 
 step "address and undefined-behaviour sanitizers; every test"
