@@ -41,7 +41,7 @@ struct http {
   uv_poll_t poll;
   uv_timer_t timer;
   bool stopped;
-  bool freed_place; // a connection has ended during the current run
+  bool again; // another run is needed, whatever MHD_get_timeout says
   struct client *first, **end;
   char url[INET6_ADDRSTRLEN + 32];
 };
@@ -56,13 +56,11 @@ static void on_timer(uv_timer_t *timer) {
 
 static void run(struct http *http) {
   MHD_UNSIGNED_LONG_LONG wait;
-  http->freed_place = false;
+  http->again = false;
   MHD_run(http->daemon);
   if (http->stopped)
     return;
-  // At its connection limit libmicrohttpd stops listening. It cleans up at the end of a run and
-  // listens again at the beginning of the next, which nothing else would bring about.
-  if (http->freed_place)
+  if (http->again)
     uv_timer_start(&http->timer, on_timer, 0, 0);
   else if (MHD_get_timeout(http->daemon, &wait) == MHD_YES)
     uv_timer_start(&http->timer, on_timer, wait, 0);
@@ -77,6 +75,7 @@ static void on_readable(uv_poll_t *poll, int status, int events) {
 }
 
 void http_run_soon(struct http *http) {
+  http->again = true; // when called inside a run, which would set the timer otherwise
   if (!http->stopped)
     uv_timer_start(&http->timer, on_timer, 0, 0);
 }
@@ -147,8 +146,9 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
     owe_request(client);
     return;
   }
-  struct http *http = user;
-  http->freed_place = true;
+  // At its connection limit libmicrohttpd stops listening. It cleans up at the end of a run and
+  // listens again at the beginning of the next, which nothing else would bring about.
+  http_run_soon(user);
   if (client) {
     owe_nothing(client);
     end_upgrading(client);
