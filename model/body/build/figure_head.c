@@ -38,52 +38,58 @@ static void draw_skull(struct field *field) {
   for (int i = 0; i < COUNT(face); i++) // widest well behind the face's front
     sweep_add(sweep, face[i].at, face[i].u0, face[i].u1, face[i].v0, face[i].v1, 0,
               face[i].v0 + 0.42 * (face[i].v1 - face[i].v0), face[i].power);
-  figure_ellipsoid(field, PART_HEAD, false, 0.016, P(0, 0.3175, 0.0965), P(0.021, 0.0135, 0.0165),
+  figure_ellipsoid(field, PART_HEAD, false, 0.016, P(0, 0.3195, 0.0960), P(0.022, 0.0150, 0.0170),
                    NO); // chin
 }
 
 static void draw_eyes(struct field *field) {
-  figure_stroke(field, PART_HEAD, true, P(0.022, 0.4245, 0.108), P(0.044, 0.4235, 0.098), 0.022,
-                -0.0125);
-  figure_ellipsoid(field, PART_HEAD, true, 0.004, P(0.0315, 0.4215, 0.0885),
-                   P(0.0150, 0.0105, 0.0130), NO);
-  figure_stroke(field, PART_HEAD, true, P(0.012, 0.4420, 0.112), P(0.036, 0.4460, 0.104), 0.016,
-                0.0050);
-  figure_stroke(field, PART_HEAD, true, P(0.036, 0.4460, 0.104), P(0.056, 0.4400, 0.084), 0.016,
-                0.0035);
+  // the sockets, the closed lids, the brow
+  figure_stroke(field, PART_HEAD, true, P(0.024, 0.4240, 0.110), P(0.044, 0.4230, 0.101), 0.025,
+                -0.0100);
+  figure_stroke(field, PART_HEAD, true, P(0.030, 0.4205, 0.102), P(0.036, 0.4205, 0.099), 0.0165,
+                0.0062);
+  figure_stroke(field, PART_HEAD, true, P(0.018, 0.4460, 0.111), P(0.036, 0.4485, 0.104), 0.018,
+                0.0024);
+  figure_stroke(field, PART_HEAD, true, P(0.036, 0.4485, 0.104), P(0.057, 0.4400, 0.084), 0.018,
+                0.0026);
 }
 
 static void draw_nose(struct field *field) {
-  figure_cone(field, PART_HEAD, false, 0.014, P(0, 0.434, 0.1045), 0.0065, P(0, 0.388, 0.1235),
-              0.0088);
-  figure_ellipsoid(field, PART_HEAD, false, 0.006, P(0, 0.3845, 0.1265), P(0.0098, 0.0088, 0.0098),
+  figure_cone(field, PART_HEAD, false, 0.016, P(0, 0.4330, 0.1040), 0.0070, P(0, 0.3920, 0.1195),
+              0.0090);
+  figure_ellipsoid(field, PART_HEAD, false, 0.008, P(0, 0.3870, 0.1215), P(0.0110, 0.0098, 0.0112),
                    NO);
-  figure_ellipsoid(field, PART_HEAD, true, 0.006, P(0.0118, 0.3825, 0.1160),
-                   P(0.0068, 0.0070, 0.0100), P(0, 0.3, 0));
+  figure_ellipsoid(field, PART_HEAD, true, 0.007, P(0.0120, 0.3845, 0.1140),
+                   P(0.0078, 0.0078, 0.0110), P(0, 0.3, 0));
 }
 
 static void draw_mouth(struct field *field) {
-  figure_stroke(field, PART_HEAD, true, P(0, 0.3590, 0.114), P(0.017, 0.3570, 0.109), 0.0095,
-                0.0042);
-  figure_stroke(field, PART_HEAD, true, P(0, 0.3455, 0.114), P(0.015, 0.3465, 0.109), 0.0100,
+  // the swell of the teeth, upper and lower lip, the line between, the hollow over the chin
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3550, 0.113), P(0.014, 0.3550, 0.109), 0.0280,
                 0.0050);
-  figure_stroke(field, PART_HEAD, true, P(0, 0.3525, 0.116), P(0.024, 0.3520, 0.105), 0.0070,
-                -0.0040);
-  figure_stroke(field, PART_HEAD, true, P(0, 0.3320, 0.112), P(0.012, 0.3330, 0.110), 0.0120,
-                -0.0035);
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3600, 0.118), P(0.014, 0.3580, 0.113), 0.0110,
+                0.0022);
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3455, 0.118), P(0.012, 0.3465, 0.113), 0.0120,
+                0.0032);
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3530, 0.119), P(0.023, 0.3520, 0.109), 0.0080,
+                -0.0028);
+  figure_stroke(field, PART_HEAD, true, P(0, 0.3325, 0.114), P(0.010, 0.3330, 0.112), 0.0140,
+                -0.0026);
 }
 
 static void draw_cheeks_and_ears(struct field *field) {
-  figure_stroke(field, PART_HEAD, true, P(0.046, 0.4000, 0.090), P(0.064, 0.4060, 0.040), 0.026,
-                0.0045);
-  figure_stroke(field, PART_HEAD, true, P(0.050, 0.3650, 0.080), P(0.058, 0.3700, 0.050), 0.028,
-                -0.0040);
-  figure_stroke(field, PART_HEAD, true, P(0.066, 0.4500, 0.075), P(0.070, 0.4500, 0.060), 0.030,
-                -0.0035); // temple
-  figure_ellipsoid(field, PART_HEAD, true, 0.006, P(0.0745, 0.4120, -0.004),
-                   P(0.0090, 0.0310, 0.0190), P(0.18, 0.35, 0.08));
-  figure_stroke(field, PART_HEAD, true, P(0.0850, 0.4180, 0.000), P(0.0830, 0.4080, 0.004), 0.0130,
-                -0.0060);
+  figure_stroke(field, PART_HEAD, true, P(0.044, 0.3980, 0.092), P(0.064, 0.4060, 0.040), 0.030,
+                0.0040);
+  figure_stroke(field, PART_HEAD, true, P(0.052, 0.3620, 0.075), P(0.058, 0.3680, 0.045), 0.034,
+                -0.0018);
+  figure_stroke(field, PART_HEAD, true, P(0.066, 0.4500, 0.075), P(0.070, 0.4500, 0.060), 0.034,
+                -0.0028); // temple
+  figure_stroke(field, PART_HEAD, true, P(0.050, 0.3440, 0.022), P(0.046, 0.3380, 0.036), 0.028,
+                0.0040); // corner of the jaw
+  figure_ellipsoid(field, PART_HEAD, true, 0.006, P(0.0730, 0.4140, -0.004),
+                   P(0.0085, 0.0300, 0.0185), P(0.18, 0.32, -0.12));
+  figure_stroke(field, PART_HEAD, true, P(0.0840, 0.4200, 0.000), P(0.0820, 0.4100, 0.004), 0.0130,
+                -0.0055);
 }
 
 void figure_draw_head(struct field *field) {

@@ -40,13 +40,13 @@ static void draw_toes(struct field *field) {
                                     {-0.0050, 0.190, 0.0098},
                                     {0.0145, 0.181, 0.0093},
                                     {0.0320, 0.170, 0.0089},
-                                    {0.0480, 0.155, 0.0086}};
+                                    {0.0465, 0.155, 0.0088}};
   for (int i = 0; i < 5; i++) {
     const double *toe = toes[i];
     double root[3], tip[3];
     foot_place(P(toe[1] - 0.055, 0.80 * toe[0], toe[2] * 1.45), root);
     foot_place(P(toe[1] - toe[2], toe[0], toe[2] * 0.85), tip);
-    figure_cone(field, PART_FOOT, true, 0.006, root, toe[2], tip, toe[2] * 0.95);
+    figure_cone(field, PART_FOOT, true, 0.009, root, toe[2] * 1.12, tip, toe[2] * 0.95);
   }
 }
 

@@ -24,6 +24,9 @@ static void draw_chest(struct field *field) {
   figure_ellipsoid(field, PART_BREAST, true, 0.05, P(0.078, 0.070, 0.066), P(0.066, 0.054, 0.041),
                    P(0, 0.30, 0.25));
   figure_stroke(field, PART_MUSCLE, false, P(0, 0.16, 0.09), P(0, 0.05, 0.112), 0.036, -0.007);
+  // the hollow between shoulder, chest and collarbone is shallow
+  figure_stroke(field, PART_MUSCLE, true, P(0.095, 0.205, 0.045), P(0.120, 0.225, 0.030), 0.050,
+                0.009);
   // collarbones, and the notch between them
   figure_stroke(field, PART_MUSCLE, true, P(0.020, 0.232, 0.044), P(0.080, 0.240, 0.042), 0.022,
                 0.006);
@@ -72,9 +75,8 @@ static void draw_back(struct field *field) {
 static void draw_hips(struct field *field) {
   figure_ellipsoid(field, PART_GLUTE, true, 0.05, P(0.076, -0.308, -0.058), P(0.086, 0.096, 0.068),
                    P(0.10, -0.25, 0.15));
+  // the pubic mound
   figure_ellipsoid(field, PART_TORSO, false, 0.04, P(0, -0.350, 0.044), P(0.060, 0.060, 0.040), NO);
-  figure_ellipsoid(field, PART_TORSO, false, 0.04, P(0, -0.345, -0.040), P(0.050, 0.062, 0.050),
-                   NO);
 }
 
 void figure_draw_torso(struct field *field) {
