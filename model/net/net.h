@@ -32,6 +32,7 @@
 #define NET_VERTICES_MAX 200000
 #define NET_BATCH_MAX    1024
 #define NET_POSE_SIZE    66
+#define NET_HASH_SIZE    32
 
 struct net; // weights and configuration; const after loading, shared by all threads
 
@@ -61,6 +62,16 @@ void net_free(struct net *net);
 const struct net_config *net_config(const struct net *net);
 // The provenance document as JSON text, or "{}".
 const char *net_provenance(const struct net *net);
+// The identity of the network: BLAKE2b-256 (RFC 7693, no key) of what decides its results, all
+// little-endian and without padding:
+//   "dsnet net 1"                               11 bytes
+//   layers, H, Z, V, whether there is skip      u32 each
+//   rate                                        f64
+//   name of the feature set, with its NUL
+//   the tensors in the order of the table above, features.mean and features.scale (f32, 0 and 1
+//   when the file has none) before skip.weight
+// A file's number type and its provenance do not matter. Costs some 10 ms for the default sizes.
+void net_hash(const struct net *net, uint8_t hash[NET_HASH_SIZE]);
 // The linear decoder: basis [3V][Z], mean [3V].
 const float *net_decoder_basis(const struct net *net);
 const float *net_decoder_mean(const struct net *net);

@@ -26,6 +26,8 @@ static const struct option_table table = {
     .positionals_max = OPTION_LIST_MAX,
 };
 
+_Static_assert(BODY_HASH_SIZE == NET_HASH_SIZE, "both are printed by print_hash");
+
 static void print_hash(const uint8_t *hash) {
   for (int i = 0; i < BODY_HASH_SIZE; i++)
     printf("%02x", hash[i]);
@@ -116,6 +118,10 @@ static int describe_model(const char *path, struct dsnet_error *error) {
     print_hash(config->body_hash);
   else
     puts("not stated");
+  uint8_t hash[NET_HASH_SIZE];
+  net_hash(net, hash);
+  printf("  hash       ");
+  print_hash(hash);
   printf("  provenance %s\n", net_provenance(net));
   net_free(net);
   return 0;

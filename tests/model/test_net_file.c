@@ -354,6 +354,54 @@ static void metadata_is_read(void **state) {
   net_free(parts.net);
 }
 
+static void hash_of(const struct net *net, uint8_t hash[NET_HASH_SIZE]) {
+  memset(hash, 0, NET_HASH_SIZE);
+  net_hash(net, hash);
+}
+
+static void the_hash_is_of_the_weights_and_not_of_the_file(void **state) {
+  (void)state;
+  struct net *net = new_net(), *half, *again;
+  uint8_t first[NET_HASH_SIZE], second[NET_HASH_SIZE];
+  assert_int_equal(net_save(net, MODEL, NET_F16, NULL), 0);
+  assert_int_equal(net_load(&half, MODEL, NULL), 0);
+  assert_int_equal(net_save(half, MODEL, NET_F32, NULL), 0);
+  assert_int_equal(net_load(&again, MODEL, NULL), 0);
+  hash_of(half, first);
+  hash_of(again, second);
+  assert_memory_equal(first, second, NET_HASH_SIZE);
+  hash_of(net, second); // not rounded to halves
+  assert_memory_not_equal(first, second, NET_HASH_SIZE);
+  net_free(net);
+  net_free(half);
+  net_free(again);
+}
+
+static void the_hash_changes_with_whatever_changes_a_result(void **state) {
+  (void)state;
+  struct net *net = new_net();
+  uint8_t plain[NET_HASH_SIZE], changed[NET_HASH_SIZE];
+  hash_of(net, plain);
+  for (size_t i = 0; i < net->tensor_count; i++) {
+    float *last = &net->tensors[i].data[net->tensors[i].count - 1], kept = *last;
+    *last += 1;
+    hash_of(net, changed);
+    assert_memory_not_equal(plain, changed, NET_HASH_SIZE);
+    *last = kept;
+  }
+  net->config.rate = 30;
+  hash_of(net, changed);
+  assert_memory_not_equal(plain, changed, NET_HASH_SIZE);
+  net->config.rate = 60;
+  net->config.features = feature_set_find("inertial");
+  hash_of(net, changed);
+  assert_memory_not_equal(plain, changed, NET_HASH_SIZE);
+  net->config.features = feature_set_find("paper");
+  hash_of(net, changed);
+  assert_memory_equal(plain, changed, NET_HASH_SIZE);
+  net_free(net);
+}
+
 int main(void) {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
   const struct CMUnitTest tests[] = {
@@ -368,6 +416,8 @@ int main(void) {
       IN_FOLDER(weights_that_are_not_finite_are_refused),
       IN_FOLDER(metadata_is_checked),
       IN_FOLDER(metadata_is_read),
+      IN_FOLDER(the_hash_is_of_the_weights_and_not_of_the_file),
+      IN_FOLDER(the_hash_changes_with_whatever_changes_a_result),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
