@@ -49,8 +49,8 @@ answers_ok() {
 step "server"
 build/quickstart/server/dsnetd --listen 127.0.0.1 --port "$port" &
 server=$!
-stop_server() {
-  if kill -TERM "$server" 2>/dev/null; then wait "$server" || return 0; fi
+stop_server() { # INT, because nobody routes to it: no grace
+  if kill -INT "$server" 2>/dev/null; then wait "$server" || return 0; fi
 }
 trap stop_server EXIT
 trap 'exit 130' INT

@@ -44,6 +44,10 @@ static const struct option options[] = {
     {"close-timeout", "S", "DSNET_CLOSE_TIMEOUT", OPTION_REAL, AT(close_timeout), "3", 0.1, 600,
      NULL, 0,
      "Seconds a peer has to take its last frames and answer the close before its socket is cut."},
+    {"drain-grace", "S", "DSNET_DRAIN_GRACE", OPTION_REAL, AT(drain_grace), "3", 0, 3600, NULL, 0,
+     "Seconds after SIGTERM in which the server still serves and accepts, while whoever routes to "
+     "it "
+     "learns from /readyz that it is leaving. SIGINT and a second SIGTERM do without."},
     {"drain-timeout", "S", "DSNET_DRAIN_TIMEOUT", OPTION_REAL, AT(drain_timeout), "10", 0.1, 3600,
      NULL, 0, "Seconds after SIGTERM by which the process has ended, whatever its clients do."},
     {"allowed-origin", "ORIGIN", "DSNET_ALLOWED_ORIGINS", OPTION_LIST, AT(allowed_origins), NULL, 0,
@@ -77,6 +81,11 @@ static int check_together(const struct config *config, struct dsnet_error *error
                            "--max-connections: %lld leaves no socket for probes beside "
                            "--max-sessions %lld; give more, or 0",
                            config->max_connections, config->max_sessions);
+  if (config->drain_grace >= config->drain_timeout)
+    return dsnet_error_set(error, DSNET_EVALUE,
+                           "--drain-grace: %g seconds leave nothing of --drain-timeout %g to "
+                           "finish streams in",
+                           config->drain_grace, config->drain_timeout);
   for (size_t i = 0; i < config->models.count; i++) {
     const char *item = config->models.items[i], *equals = strchr(item, '=');
     if (!equals || equals == item || !equals[1])

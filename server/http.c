@@ -203,7 +203,7 @@ static void on_upgraded(void *user, struct MHD_Connection *connection, void *req
   end_upgrading(client);
   owe_nothing(client);
   stream_start(&server->streams, fd, handle, extra, extra_size);
-  if (server->draining)
+  if (server->finishing)
     streams_finish(&server->streams, 1012, "the server is shutting down");
 }
 

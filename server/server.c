@@ -21,7 +21,7 @@ bool server_ready(const struct server *server) {
 }
 
 const char *server_refusal(const struct server *server) {
-  if (server->draining)
+  if (server->finishing)
     return drain_reason;
   if (!batcher_ready(server->batcher))
     return "the models are being warmed up";
@@ -45,6 +45,7 @@ static void stop(struct server *server) {
   http_stop(server->http);
   uv_close((uv_handle_t *)&server->finished, NULL);
   uv_close((uv_handle_t *)&server->sweep, NULL);
+  uv_close((uv_handle_t *)&server->grace, NULL);
   uv_close((uv_handle_t *)&server->drain, NULL);
   uv_close((uv_handle_t *)&server->trim, NULL);
   uv_close((uv_handle_t *)&server->before_wait, NULL);
@@ -53,7 +54,7 @@ static void stop(struct server *server) {
 }
 
 static void stop_when_drained(struct server *server) {
-  if (server->draining && !server->streams.count && !server->streams.leaving && !server->upgrading)
+  if (server->finishing && !server->streams.count && !server->streams.leaving && !server->upgrading)
     stop(server);
 }
 
@@ -63,22 +64,44 @@ static void on_drain_timeout(uv_timer_t *timer) {
   stop(server);
 }
 
+static uint64_t milliseconds(double seconds) {
+  return (uint64_t)(seconds * 1000);
+}
+
+static void finish(struct server *server) {
+  log_event(LOG_LEVEL_INFO, "finishing", NULL, "%zu streams", server->streams.count);
+  uv_timer_stop(&server->grace);
+  server->finishing = true;
+  streams_finish(&server->streams, DRAIN_CODE, drain_reason);
+  stop_when_drained(server);
+}
+
+static void on_grace(uv_timer_t *timer) {
+  finish(timer->data);
+}
+
+// SIGTERM comes from something that also takes the server out of its balancer, which takes a
+// moment; SIGINT comes from a terminal.
 static void on_signal(uv_signal_t *signal, int number) {
   struct server *server = signal->data;
-  if (server->draining) {
-    log_event(LOG_LEVEL_WARN, "forced_stop", NULL, "a second signal (%s): %zu streams are cut",
+  const struct config *config = server->config;
+  if (server->finishing) {
+    log_event(LOG_LEVEL_WARN, "forced_stop", NULL, "another signal (%s): %zu streams are cut",
               strsignal(number), server->streams.count);
     server->status = 1;
     stop(server);
     return;
   }
-  log_event(LOG_LEVEL_INFO, "drain", NULL, "%s: finishing %zu streams", strsignal(number),
-            server->streams.count);
-  server->draining = true;
-  uint64_t timeout = (uint64_t)(server->config->drain_timeout * 1000);
-  uv_timer_start(&server->drain, on_drain_timeout, timeout, 0);
-  streams_finish(&server->streams, DRAIN_CODE, drain_reason);
-  stop_when_drained(server);
+  bool first = !server->draining;
+  if (first) {
+    log_event(LOG_LEVEL_INFO, "drain", NULL, "%s: not ready any more", strsignal(number));
+    server->draining = true;
+    uv_timer_start(&server->drain, on_drain_timeout, milliseconds(config->drain_timeout), 0);
+  }
+  if (first && number == SIGTERM)
+    uv_timer_start(&server->grace, on_grace, milliseconds(config->drain_grace), 0);
+  else
+    finish(server);
 }
 
 // Running ----------------------------------------------------------------------------------------
@@ -163,10 +186,12 @@ static void start_handles(struct server *server) {
     uv_signal_start(&server->signals[i], on_signal, numbers[i]);
   }
   uv_timer_init(&server->loop, &server->sweep);
+  uv_timer_init(&server->loop, &server->grace);
   uv_timer_init(&server->loop, &server->drain);
   uv_timer_init(&server->loop, &server->trim);
   uv_prepare_init(&server->loop, &server->before_wait);
-  server->sweep.data = server->drain.data = server->trim.data = server->before_wait.data = server;
+  server->sweep.data = server->grace.data = server->drain.data = server->trim.data = server;
+  server->before_wait.data = server;
   uv_timer_start(&server->trim, on_trim, TRIM_MS, TRIM_MS);
   uv_prepare_start(&server->before_wait, on_before_wait);
   uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);

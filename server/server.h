@@ -23,14 +23,17 @@ struct server {
   uv_loop_t loop;
   uv_async_t finished; // compute threads have results, or have warmed up
   uv_signal_t signals[2];
-  uv_timer_t sweep, drain, trim;
+  uv_timer_t sweep, grace, drain, trim;
   uv_prepare_t before_wait; // compute threads are woken for what a turn of the loop brought
   struct batcher *batcher;
   struct http *http;
   struct streams streams;
   struct log_limit log_limit;
   size_t upgrading; // handshakes accepted whose socket has not been handed over yet
-  bool ready_logged, draining, stopping;
+  bool ready_logged;
+  bool draining;  // told to end: not ready any more
+  bool finishing; // and past the grace: no new streams, and those there are end
+  bool stopping;
   int status; // what server_run returns
 };
 
@@ -43,7 +46,8 @@ const char *server_url(const struct server *server);
 int server_run(struct server *server);
 void server_free(struct server *server);
 
-// Whether streams can be served now: every compute thread has warmed up and no drain has begun.
+// Whether streams can be served now: every compute thread has warmed up and the server has not been
+// told to end.
 bool server_ready(const struct server *server);
 // Why no further stream can be accepted, or NULL when one can.
 const char *server_refusal(const struct server *server);

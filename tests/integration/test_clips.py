@@ -11,6 +11,7 @@ of the smallest clips, for builds that are slow.
 import glob
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -89,7 +90,7 @@ def main():
                     print(f"{name:24} {count:6} frames, relative difference {difference:.1e}")
                     worst, frames = max(worst, difference), frames + count
     finally:
-        server.terminate()
+        server.send_signal(signal.SIGINT)
         status = server.wait(timeout=30)
     if status != 0:
         raise SystemExit(f"dsnetd ended with status {status}")
