@@ -2,22 +2,27 @@
 #include "batcher.h"
 
 #include <assert.h>
-#include <cblas.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "body/pose.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "payloads are written as the machine's floats, which must be little-endian"
 #endif
 
+#define TRANSFORM_FLOATS (BODY_JOINTS * 12)
+
 struct waiting_pose {
-  float pose[NET_POSE_SIZE], trans[3];
+  float pose[NET_POSE_SIZE], trans[3], betas[FEATURES_BETAS];
   uint32_t seq;
   double timestamp;
+  uint64_t received;
+  void *snapshot; // room for the state after it, when that was asked for
+  bool reset;
 };
 
 enum track_state { TRACK_IDLE, TRACK_READY, TRACK_STEPPING };
@@ -26,8 +31,8 @@ struct track {
   // Constant.
   struct shard *shard;
   struct lane *lane;
-  void *owner;
-  float betas[FEATURES_BETAS];
+  struct pool *pool; // of the lane, for payloads of its size
+  struct track_settings settings;
   size_t capacity; // of the ring
 
   // Event loop only.
@@ -41,20 +46,24 @@ struct track {
   struct waiting_pose *ring; // [capacity]; slots of a step under way stay untouched
 
   // Of the thread that steps it, else at rest.
-  float *values; // [net_state_size]
+  float *values;   // [lane's state_floats]: the network's state, betas [10], latents [Z]
+  float *joints;   // [24][3] rest joints of the betas, for posed vertices
+  bool has_joints; // they belong to the betas of the last frame
 };
 
 // One network's work on one shard.
 struct lane {
   const struct net *net;
-  size_t track_size, values_offset; // of a track's block
+  size_t state_floats, betas_at, latent_at;        // of a track's state
+  size_t track_size, values_offset, joints_offset; // of a track's block
 
   // Compute thread only.
   struct net_scratch *scratch;
+  struct net_output_scratch *output_scratch;
 
   // Under the shard's lock.
   struct track *first, **end; // tracks with a frame waiting, longest wait first
-  struct pool pool;
+  struct pool pools[2][3];    // [latent or mesh][encoding]
 };
 
 // One compute thread and the tracks that live on it.
@@ -76,11 +85,14 @@ struct shard {
   size_t turn;                // under the lock: lane that is asked first
 
   // Compute thread only: the batch.
-  struct net_item *items;  // [max_batch]
-  struct track **batch;    // [max_batch]
-  struct result **results; // [max_batch]
-  float **warm_up_values;  // [net_count], freed after the warm-up
-  struct lane *lanes;      // [net_count]
+  struct net_item *items;           // [max_batch]
+  struct net_output *outputs;       // [max_batch]
+  struct net_placement *placements; // [max_batch]
+  float *transforms;                // [max_batch][24][12]
+  struct track **batch;             // [max_batch]
+  struct result **results;          // [max_batch]
+  float **warm_up_values;           // [net_count], freed after the warm-up
+  struct lane *lanes;               // [net_count]
 };
 
 struct batcher {
@@ -90,8 +102,9 @@ struct batcher {
   struct shard *shards;    // [threads]
 };
 
-static size_t displacement_size(const struct net *net) {
-  return net_config(net)->vertices * 3 * sizeof(float);
+static struct pool *pool_of(struct lane *lane, enum net_output_kind kind,
+                            enum net_output_encoding encoding) {
+  return &lane->pools[kind != NET_LATENT][encoding];
 }
 
 static size_t align_up(size_t size) {
@@ -127,25 +140,92 @@ static size_t gather(struct shard *shard, struct lane *lane) {
     struct track *track = lane->first;
     lane->first = track->next;
     track->state = TRACK_STEPPING;
-    struct waiting_pose *pose = &track->ring[track->head];
-    struct result *result = pool_take(&lane->pool);
-    result->track = track;
-    result->seq = pose->seq;
-    result->timestamp = pose->timestamp;
     shard->batch[count] = track;
-    shard->results[count] = result;
-    shard->items[count] = (struct net_item){
-        .state = track->values,
-        .pose = pose->pose,
-        .trans = pose->trans,
-        .betas = track->betas,
-        .displacement = (float *)(void *)result->payload,
-    };
+    shard->results[count] = pool_take(track->pool);
     count++;
   }
   if (!lane->first)
     lane->end = &lane->first;
   return count;
+}
+
+// The frame that a track under way is at.
+static struct waiting_pose *frame_of(const struct track *track) {
+  return &track->ring[track->head];
+}
+
+// The betas of the frame become the track's.
+static void take_betas(struct track *track, const struct waiting_pose *pose) {
+  float *betas = track->values + track->lane->betas_at;
+  if (!memcmp(betas, pose->betas, sizeof pose->betas))
+    return;
+  memcpy(betas, pose->betas, sizeof pose->betas);
+  track->has_joints = false;
+}
+
+// What a frame of the batch is stepped with. The slot in the ring stays as it is until it is handed
+// over.
+static void prepare(struct shard *shard, struct lane *lane, size_t i) {
+  struct track *track = shard->batch[i];
+  const struct waiting_pose *pose = frame_of(track);
+  if (pose->reset)
+    memset(track->values, 0, lane->state_floats * sizeof *track->values);
+  take_betas(track, pose);
+  shard->items[i] = (struct net_item){
+      .state = track->values,
+      .pose = pose->pose,
+      .trans = pose->trans,
+      .betas = pose->betas,
+      .latent = track->values + lane->latent_at,
+  };
+  shard->outputs[i] = (struct net_output){
+      .kind = track->settings.output,
+      .encoding = track->settings.encoding,
+      .latent = track->values + lane->latent_at,
+      .placement = &shard->placements[i],
+      .payload = shard->results[i]->payload,
+  };
+}
+
+// Where the body of a frame is; only those who want vertices pay for it.
+static void place(struct shard *shard, size_t i) {
+  struct track *track = shard->batch[i];
+  const struct body *body = shard->batcher->settings.body;
+  const struct waiting_pose *pose = frame_of(track);
+  float *transforms = shard->transforms + i * TRANSFORM_FLOATS;
+  if (!track->has_joints)
+    body_shape(body, pose->betas, FEATURES_BETAS, NULL, track->joints);
+  track->has_joints = true;
+  body_transforms(body, track->joints, pose->pose, pose->trans, transforms, NULL);
+  shard->placements[i] = (struct net_placement){.body = body,
+                                                .pose = pose->pose,
+                                                .betas = pose->betas,
+                                                .transforms = transforms,
+                                                .y_up = track->settings.y_up};
+}
+
+static void complete(struct shard *shard, const struct lane *lane, size_t i) {
+  const struct waiting_pose *pose = frame_of(shard->batch[i]);
+  struct result *result = shard->results[i];
+  result->track = shard->batch[i];
+  result->seq = pose->seq;
+  result->timestamp = pose->timestamp;
+  result->received = pose->received;
+  result->state = pose->snapshot;
+  if (result->state)
+    memcpy(result->state, shard->batch[i]->values, lane->state_floats * sizeof(float));
+}
+
+static void step(struct shard *shard, struct lane *lane, size_t count) {
+  for (size_t i = 0; i < count; i++) {
+    prepare(shard, lane, i);
+    if (shard->outputs[i].kind == NET_VERTICES)
+      place(shard, i);
+  }
+  net_step(lane->net, lane->scratch, shard->items, count);
+  net_output_write(lane->net, lane->output_scratch, shard->outputs, count);
+  for (size_t i = 0; i < count; i++)
+    complete(shard, lane, i);
 }
 
 // Hands the batch's results over and queues the tracks that have more. Under the lock; afterwards
@@ -174,24 +254,30 @@ static bool hand_over(struct shard *shard, struct lane *lane, size_t count) {
 static void warm_up(struct shard *shard, size_t index) {
   struct lane *lane = &shard->lanes[index];
   static const float zeros[NET_POSE_SIZE + FEATURES_BETAS];
-  size_t max_batch = shard->batcher->settings.max_batch, state_size = net_state_size(lane->net);
+  size_t max_batch = shard->batcher->settings.max_batch;
+  struct pool *pool = pool_of(lane, NET_DISPLACEMENT, NET_AS_F32);
   pthread_mutex_lock(&shard->lock);
   for (size_t i = 0; i < max_batch; i++)
-    shard->results[i] = pool_take(&lane->pool);
+    shard->results[i] = pool_take(pool);
   pthread_mutex_unlock(&shard->lock);
-  for (size_t i = 0; i < max_batch; i++)
-    shard->items[i] = (struct net_item){
-        .state = shard->warm_up_values[index] + i * state_size,
-        .pose = zeros,
-        .trans = zeros,
-        .betas = zeros,
-        .displacement = (float *)(void *)shard->results[i]->payload,
-    };
-  net_step(lane->net, lane->scratch, shard->items, 1);
-  net_step(lane->net, lane->scratch, shard->items, max_batch);
+  for (size_t i = 0; i < max_batch; i++) {
+    float *state = shard->warm_up_values[index] + i * lane->state_floats;
+    shard->items[i] = (struct net_item){.state = state,
+                                        .pose = zeros,
+                                        .trans = zeros,
+                                        .betas = zeros,
+                                        .latent = state + lane->latent_at};
+    shard->outputs[i] = (struct net_output){.kind = NET_DISPLACEMENT,
+                                            .latent = state + lane->latent_at,
+                                            .payload = shard->results[i]->payload};
+  }
+  for (size_t count = 1; count <= max_batch; count += max_batch > 1 ? max_batch - 1 : 1) {
+    net_step(lane->net, lane->scratch, shard->items, count);
+    net_output_write(lane->net, lane->output_scratch, shard->outputs, count);
+  }
   pthread_mutex_lock(&shard->lock);
   for (size_t i = 0; i < max_batch; i++)
-    pool_give(&lane->pool, shard->results[i]);
+    pool_give(pool, shard->results[i]);
   pthread_mutex_unlock(&shard->lock);
   free(shard->warm_up_values[index]);
   shard->warm_up_values[index] = NULL;
@@ -216,7 +302,7 @@ static void *run_shard(void *argument) {
     }
     size_t count = gather(shard, lane);
     pthread_mutex_unlock(&shard->lock);
-    net_step(lane->net, lane->scratch, shard->items, count);
+    step(shard, lane, count);
     pthread_mutex_lock(&shard->lock);
     if (hand_over(shard, lane, count)) {
       pthread_mutex_unlock(&shard->lock);
@@ -230,22 +316,38 @@ static void *run_shard(void *argument) {
 
 // Event loop -------------------------------------------------------------------------------------
 
+// The offsets of what a track's block holds: the track, its ring, its state, its joints.
+static void lane_lay_out(struct lane *lane, size_t frames_in_flight) {
+  lane->betas_at = net_state_size(lane->net);
+  lane->latent_at = lane->betas_at + FEATURES_BETAS;
+  lane->state_floats = lane->latent_at + net_config(lane->net)->latent;
+  lane->values_offset =
+      align_up(sizeof(struct track)) + align_up(frames_in_flight * sizeof(struct waiting_pose));
+  lane->joints_offset = lane->values_offset + align_up(lane->state_floats * sizeof(float));
+  lane->track_size = lane->joints_offset + BODY_JOINTS * 3 * sizeof(float);
+}
+
 static int lane_init(struct lane *lane, const struct batcher *batcher, size_t index, float **values,
                      struct dsnet_error *error) {
   size_t max_batch = batcher->settings.max_batch;
+  struct pool *warm = pool_of(lane, NET_DISPLACEMENT, NET_AS_F32);
   lane->net = batcher->nets[index];
   lane->end = &lane->first;
-  size_t ring = batcher->settings.frames_in_flight * sizeof(struct waiting_pose);
-  lane->values_offset = align_up(sizeof(struct track)) + align_up(ring);
-  lane->track_size = lane->values_offset + net_state_size(lane->net) * sizeof(float);
-  pool_init(&lane->pool, displacement_size(lane->net), max_batch);
+  lane_lay_out(lane, batcher->settings.frames_in_flight);
+  for (int encoding = NET_AS_F32; encoding <= NET_AS_I16; encoding++)
+    for (int kind = NET_LATENT; kind <= NET_DISPLACEMENT; kind++) {
+      struct pool *pool = pool_of(lane, kind, encoding);
+      pool_init(pool, net_output_size(lane->net, kind, encoding), pool == warm ? max_batch : 0);
+    }
   int result = net_scratch_new(&lane->scratch, lane->net, max_batch, error);
+  if (result == 0)
+    result = net_output_scratch_new(&lane->output_scratch, lane->net, max_batch, error);
   if (result < 0)
     return result;
-  *values = memory_alloc(max_batch * net_state_size(lane->net), sizeof(float));
+  *values = memory_alloc(max_batch * lane->state_floats, sizeof(float));
   bool enough = *values != NULL;
   for (size_t i = 0; enough && i < max_batch; i++)
-    enough = pool_reserve(&lane->pool);
+    enough = pool_reserve(warm);
   return enough ? 0 : dsnet_error_set(error, DSNET_ENOMEM, "out of memory for the result buffers");
 }
 
@@ -258,9 +360,13 @@ static int shard_init(struct shard *shard, struct batcher *batcher, struct dsnet
   shard->items = calloc(settings->max_batch, sizeof *shard->items);
   shard->batch = calloc(settings->max_batch, sizeof(struct track *));
   shard->results = calloc(settings->max_batch, sizeof(struct result *));
+  shard->outputs = calloc(settings->max_batch, sizeof *shard->outputs);
+  shard->placements = calloc(settings->max_batch, sizeof *shard->placements);
+  shard->transforms = calloc(settings->max_batch, TRANSFORM_FLOATS * sizeof(float));
   shard->lanes = calloc(settings->net_count, sizeof *shard->lanes);
   shard->warm_up_values = calloc(settings->net_count, sizeof(float *));
-  if (!shard->items || !shard->batch || !shard->results || !shard->lanes || !shard->warm_up_values)
+  if (!shard->items || !shard->batch || !shard->results || !shard->outputs || !shard->placements ||
+      !shard->transforms || !shard->lanes || !shard->warm_up_values)
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory for a compute thread");
   for (size_t i = 0; i < settings->net_count; i++) {
     int result = lane_init(&shard->lanes[i], batcher, i, &shard->warm_up_values[i], error);
@@ -272,8 +378,6 @@ static int shard_init(struct shard *shard, struct batcher *batcher, struct dsnet
 
 int batcher_new(struct batcher **out, const struct batcher_settings *settings,
                 struct dsnet_error *error) {
-  // Parallelism is across shards; a library that starts threads of its own would fight them.
-  openblas_set_num_threads(1);
   *out = NULL;
   struct batcher *batcher = calloc(1, sizeof *batcher);
   if (!batcher)
@@ -323,16 +427,21 @@ static void shard_deinit(struct shard *shard) {
   const struct batcher_settings *settings = &shard->batcher->settings;
   for (size_t i = 0; shard->lanes && i < settings->net_count; i++) {
     struct lane *lane = &shard->lanes[i];
-    if (lane->pool.reserved && !shard->started) // the warm-up that never ran
-      lane->pool.reserved = 0;
-    pool_deinit(&lane->pool);
+    if (!shard->started) // the warm-up that never ran
+      pool_of(lane, NET_DISPLACEMENT, NET_AS_F32)->reserved = 0;
+    for (size_t k = 0; k < 6; k++)
+      pool_deinit(&lane->pools[k / 3][k % 3]);
     net_scratch_free(lane->scratch);
+    net_output_scratch_free(lane->output_scratch);
     if (shard->warm_up_values)
       free(shard->warm_up_values[i]);
   }
   free(shard->items);
   free(shard->batch);
   free(shard->results);
+  free(shard->outputs);
+  free(shard->placements);
+  free(shard->transforms);
   free(shard->lanes);
   free(shard->warm_up_values);
   pthread_cond_destroy(&shard->work);
@@ -370,20 +479,20 @@ static struct shard *least_loaded(struct batcher *batcher) {
   return best;
 }
 
-struct track *track_new(struct batcher *batcher, size_t net, const float betas[FEATURES_BETAS],
-                        void *owner) {
+struct track *track_new(struct batcher *batcher, const struct track_settings *settings) {
   struct shard *shard = least_loaded(batcher);
-  struct lane *lane = &shard->lanes[net];
+  struct lane *lane = &shard->lanes[settings->net];
   struct track *track = memory_alloc(1, lane->track_size); // zeroed: the start of a sequence
   if (!track)
     return NULL;
   track->shard = shard;
   track->lane = lane;
-  track->owner = owner;
+  track->settings = *settings;
+  track->pool = pool_of(lane, settings->output, settings->encoding);
   track->capacity = batcher->settings.frames_in_flight;
   track->ring = (struct waiting_pose *)(void *)((char *)track + align_up(sizeof *track));
   track->values = (float *)(void *)((char *)track + lane->values_offset);
-  memcpy(track->betas, betas, sizeof track->betas);
+  track->joints = (float *)(void *)((char *)track + lane->joints_offset);
   shard->tracks++;
   return track;
 }
@@ -409,8 +518,10 @@ void track_close(struct track *track) {
     remove_ready(track->lane, track);
   // The frame being stepped stays in flight until its result is taken.
   size_t dropped = track->waiting - (track->state == TRACK_STEPPING);
-  for (size_t i = 0; i < dropped; i++)
-    pool_unreserve(&track->lane->pool);
+  for (size_t i = 0; i < dropped; i++) {
+    pool_unreserve(track->pool);
+    free(track->ring[(track->head + track->waiting - 1 - i) % track->capacity].snapshot);
+  }
   track->closed = true;
   pthread_mutex_unlock(&shard->lock);
   track->in_flight -= dropped;
@@ -419,27 +530,38 @@ void track_close(struct track *track) {
 }
 
 void *track_owner(const struct track *track) {
-  return track->owner;
+  return track->settings.owner;
 }
 
 size_t track_in_flight(const struct track *track) {
   return track->in_flight;
 }
 
-enum track_push track_push(struct track *track, const struct frame_pose *pose) {
+static void fill_slot(struct waiting_pose *slot, const struct track_frame *frame, void *snapshot) {
+  memcpy(slot->pose, frame->pose, sizeof slot->pose);
+  memcpy(slot->trans, frame->trans, sizeof slot->trans);
+  memcpy(slot->betas, frame->betas, sizeof slot->betas);
+  slot->seq = frame->seq;
+  slot->timestamp = frame->timestamp;
+  slot->received = frame->received;
+  slot->reset = frame->flags & TRACK_RESET;
+  slot->snapshot = snapshot;
+}
+
+enum track_push track_push(struct track *track, const struct track_frame *frame) {
   struct shard *shard = track->shard;
+  void *snapshot = NULL;
   if (track->in_flight == track->capacity)
     return TRACK_FULL;
+  if (frame->flags & TRACK_CHECKPOINT && !(snapshot = malloc(track_state_size(track))))
+    return TRACK_NOMEM;
   pthread_mutex_lock(&shard->lock);
-  if (!pool_reserve(&track->lane->pool)) {
+  if (!pool_reserve(track->pool)) {
     pthread_mutex_unlock(&shard->lock);
+    free(snapshot);
     return TRACK_NOMEM;
   }
-  struct waiting_pose *slot = &track->ring[(track->head + track->waiting) % track->capacity];
-  memcpy(slot->pose, pose->pose, sizeof slot->pose);
-  memcpy(slot->trans, pose->trans, sizeof slot->trans);
-  slot->seq = pose->header.seq;
-  slot->timestamp = pose->header.timestamp;
+  fill_slot(&track->ring[(track->head + track->waiting) % track->capacity], frame, snapshot);
   track->waiting++;
   if (track->state == TRACK_IDLE)
     append_ready(track->lane, track);
@@ -447,6 +569,22 @@ enum track_push track_push(struct track *track, const struct frame_pose *pose) {
   pthread_mutex_unlock(&shard->lock);
   track->in_flight++;
   return TRACK_PUSHED;
+}
+
+size_t track_state_size(const struct track *track) {
+  return track->lane->state_floats * sizeof(float);
+}
+
+// Nothing waits, so the compute thread left the state alone before it handed the last result over.
+void track_save(const struct track *track, void *state) {
+  assert(track->waiting == 0);
+  memcpy(state, track->values, track_state_size(track));
+}
+
+void track_restore(struct track *track, const void *state) {
+  assert(track->waiting == 0);
+  memcpy(track->values, state, track_state_size(track));
+  track->has_joints = false;
 }
 
 void batcher_kick(struct batcher *batcher) {
@@ -463,7 +601,8 @@ void batcher_trim(struct batcher *batcher) {
     struct shard *shard = &batcher->shards[i];
     pthread_mutex_lock(&shard->lock);
     for (size_t k = 0; k < batcher->settings.net_count; k++)
-      pool_trim(&shard->lanes[k].pool);
+      for (size_t p = 0; p < 6; p++)
+        pool_trim(&shard->lanes[k].pools[p / 3][p % 3]);
     pthread_mutex_unlock(&shard->lock);
   }
 }
@@ -472,8 +611,10 @@ void result_release(struct batcher *batcher, struct result *result) {
   (void)batcher;
   struct track *track = result->track;
   struct shard *shard = track->shard;
+  free(result->state);
+  result->state = NULL;
   pthread_mutex_lock(&shard->lock);
-  pool_give(&track->lane->pool, result);
+  pool_give(track->pool, result);
   pthread_mutex_unlock(&shard->lock);
   track->in_flight--;
 }

@@ -15,9 +15,10 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "body/body.h"
 #include "net/net.h"
+#include "net/output.h"
 #include "pool.h"
-#include "wire/frame.h"
 
 struct batcher;
 struct track;
@@ -28,6 +29,7 @@ struct batcher_settings {
   size_t frames_in_flight; // of one track: waiting, being stepped or not yet released
   const struct net *const *nets;
   size_t net_count;
+  const struct body *body; // the nets' body, for posed vertices; outlives the batcher
   // Called by compute threads when results are there to be taken or a thread has warmed up. It may
   // be called once for many results. Must not block or call into the batcher.
   void (*wake)(void *user);
@@ -46,22 +48,55 @@ void batcher_free(struct batcher *batcher);
 // Whether every thread has warmed up.
 bool batcher_ready(const struct batcher *batcher);
 
-// A new sequence of network `net` (index into the settings' nets), on the thread with the fewest
-// tracks. NULL when memory is out.
-struct track *track_new(struct batcher *batcher, size_t net, const float betas[FEATURES_BETAS],
-                        void *owner);
+struct track_settings {
+  size_t net; // index into the batcher's nets
+  enum net_output_kind output;
+  enum net_output_encoding encoding;
+  bool y_up; // of posed vertices; poses are z-up always
+  void *owner;
+};
+
+// A new sequence, on the thread with the fewest tracks. It takes a state (some 6 kB for a network
+// of 2 x 256), frames_in_flight poses of 350 bytes, and result buffers only while frames are in
+// flight. NULL when memory is out.
+struct track *track_new(struct batcher *batcher, const struct track_settings *settings);
 // Forgets the track: waiting frames are dropped, results not yet taken will not be seen. If a frame
 // is being stepped, the memory goes when that batch is done.
 void track_close(struct track *track);
 void *track_owner(const struct track *track);
 
+// What a frame asks for besides a result.
+enum track_flags {
+  TRACK_RESET = 1,      // the sequence starts anew with this frame
+  TRACK_CHECKPOINT = 2, // its result carries the state after it
+};
+
+struct track_frame {
+  const float *pose;  // [66] radians, z-up
+  const float *trans; // [3] metres
+  const float *betas; // [10]; the shape may change from frame to frame
+  uint32_t seq;
+  double timestamp;
+  uint64_t received; // handed back with the result
+  unsigned flags;
+};
+
 enum track_push { TRACK_PUSHED, TRACK_FULL, TRACK_NOMEM };
-// Adds a frame. A thread that sleeps is woken only by batcher_kick, so that what arrives in one
-// turn of the loop makes one batch and one wake-up; a thread that is awake finds it by itself. On
-// TRACK_FULL (frames_in_flight reached) and TRACK_NOMEM nothing has changed.
-enum track_push track_push(struct track *track, const struct frame_pose *pose);
+// Adds a frame, which is copied. A thread that sleeps is woken only by batcher_kick, so that what
+// arrives in one turn of the loop makes one batch and one wake-up; a thread that is awake finds it
+// by itself. On TRACK_FULL (frames_in_flight reached) and TRACK_NOMEM nothing has changed.
+enum track_push track_push(struct track *track, const struct track_frame *frame);
 // Frames pushed and not yet released.
 size_t track_in_flight(const struct track *track);
+
+// The state of a sequence as one block of floats: what the network remembers, the betas and the
+// latents of the newest frames. The same network goes on from it, in this process or another on the
+// same kind of machine, as if nothing had happened. All zeros is the start of a sequence.
+size_t track_state_size(const struct track *track); // bytes
+// Only while no frame is waiting or being stepped: after the last result was taken, or before the
+// first push.
+void track_save(const struct track *track, void *state);
+void track_restore(struct track *track, const void *state);
 
 // Wakes the threads for which frames were pushed. To be called before the loop waits.
 void batcher_kick(struct batcher *batcher);
@@ -70,8 +105,8 @@ void batcher_kick(struct batcher *batcher);
 void batcher_trim(struct batcher *batcher);
 
 // The results that are ready, linked by `next`, those of one track in order. Each has its payload
-// (displacement, f32 [V][3]), seq, timestamp and track, and must be released before that track is
-// closed.
+// (what the track's settings say), seq, timestamp and track, and must be released before that track
+// is closed.
 struct result *batcher_take(struct batcher *batcher);
 void result_release(struct batcher *batcher, struct result *result);
 

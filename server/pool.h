@@ -25,6 +25,8 @@ struct result {
   struct track *track;      // whose frame it is; NULL in the pool
   uint32_t seq;
   double timestamp;
+  uint64_t received; // when its pose came, as its frame says
+  void *state;       // the track's state after it when that was asked for, else NULL; owned
   size_t payload_size;
   uint8_t *payload; // aligned to MEMORY_ALIGNMENT, RESULT_HEADROOM writable bytes before it
 };

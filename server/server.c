@@ -172,6 +172,7 @@ static int start_batcher(struct server *server, struct dsnet_error *error) {
       .frames_in_flight = (size_t)config->frames_in_flight,
       .nets = nets,
       .net_count = server->models->count,
+      .body = server->models->body,
       .wake = wake_loop,
       .user = server,
   };

@@ -81,11 +81,14 @@ static bool open_session(struct session *session, struct batcher *batcher,
   char id[sizeof session->id];
   if (!make_id(id))
     return reply_error(reply, WIRE_INTERNAL, "no random numbers for a session identifier", NULL);
-  struct track *track = track_new(batcher, (size_t)model, open->betas, owner);
+  const struct track_settings settings = {
+      .net = (size_t)model, .output = NET_DISPLACEMENT, .encoding = NET_AS_F32, .owner = owner};
+  struct track *track = track_new(batcher, &settings);
   if (!track)
     return reply_error(reply, WIRE_OVERLOADED, "out of memory for a session", NULL);
   session->track = track;
   session->model = model;
+  memcpy(session->betas, open->betas, sizeof session->betas);
   session->y_up = open->up == MESSAGE_UP_Y;
   memcpy(session->id, id, sizeof id);
   return reply_opened(session, models, reply);
@@ -116,7 +119,12 @@ bool session_frame(struct session *session, const uint8_t *bytes, size_t size,
     return reply_error(reply, code, NULL, seq);
   if (session->y_up)
     orient_y_up_to_z_up(pose.pose, pose.trans);
-  switch (track_push(session->track, &pose)) {
+  const struct track_frame frame = {.pose = pose.pose,
+                                    .trans = pose.trans,
+                                    .betas = session->betas,
+                                    .seq = pose.header.seq,
+                                    .timestamp = pose.header.timestamp};
+  switch (track_push(session->track, &frame)) {
   case TRACK_PUSHED:
     session->any_frame = true;
     session->last_seq = pose.header.seq;

@@ -19,6 +19,7 @@ struct session {
   struct track *track; // NULL until opened
   int model;
   bool y_up;
+  float betas[FEATURES_BETAS];
   bool any_frame; // seq of the last accepted frame is in last_seq
   uint32_t last_seq;
   char id[SESSION_ID_LENGTH + 1];

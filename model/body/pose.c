@@ -17,11 +17,12 @@ _Static_assert(PADDED_COLUMNS <= BODY_POSE_COLUMNS, "a padded row stays inside i
 
 // --- shape --------------------------------------------------------------------------------------
 
-static void shape_vertices(const struct body *body, const double *betas, float *shaped) {
+static void shape_vertices(const struct body *body, const double *betas, size_t first, size_t count,
+                           float *shaped) {
   const size_t B = body->shapes;
-  for (size_t i = 0; i < body->vertices * 3; i++) {
-    const float *row = body->shapedirs + i * B;
-    double sum = body->v_template[i];
+  for (size_t i = 0; i < count * 3; i++) {
+    const float *row = body->shapedirs + (3 * first + i) * B;
+    double sum = body->v_template[3 * first + i];
     for (size_t b = 0; b < B; b++)
       sum += row[b] * betas[b];
     shaped[i] = (float)sum;
@@ -38,13 +39,24 @@ static void shape_joints(const struct body *body, const double *betas, float *jo
     }
 }
 
+static void betas_used(const struct body *body, const float *betas, size_t count, double *used) {
+  for (size_t b = 0; b < BODY_SHAPES_MAX; b++)
+    used[b] = b < count && b < body->shapes ? betas[b] : 0;
+}
+
+void body_shape_part(const struct body *body, const float *betas, size_t betas_count, size_t first,
+                     size_t count, float *shaped) {
+  double used[BODY_SHAPES_MAX];
+  betas_used(body, betas, betas_count, used);
+  shape_vertices(body, used, first, count, shaped);
+}
+
 void body_shape(const struct body *body, const float *betas, size_t count, float *shaped,
                 float *joints) {
-  double used[BODY_SHAPES_MAX] = {0};
-  for (size_t b = 0; b < count && b < body->shapes; b++)
-    used[b] = betas[b];
+  double used[BODY_SHAPES_MAX];
+  betas_used(body, betas, count, used);
   if (shaped)
-    shape_vertices(body, used, shaped);
+    shape_vertices(body, used, 0, body->vertices, shaped);
   if (joints)
     shape_joints(body, used, joints);
 }
@@ -139,6 +151,11 @@ void body_transforms(const struct body *body, const float *joints, const float *
 // --- pose part ----------------------------------------------------------------------------------
 
 void body_add_pose_part(const struct body *body, const float *pose, float *vertices) {
+  body_add_pose_part_of(body, pose, 0, body->vertices, vertices);
+}
+
+void body_add_pose_part_of(const struct body *body, const float *pose, size_t first, size_t count,
+                           float *vertices) {
   if (!body->posedirs)
     return;
   float turns[PADDED_COLUMNS] = {0}; // R_j - I of joints 1..21, then zeros
@@ -148,8 +165,8 @@ void body_add_pose_part(const struct body *body, const float *pose, float *verti
     for (int k = 0; k < 9; k++)
       turns[9 * (j - 1) + k] = (float)(R[k] - (k % 4 == 0));
   }
-  for (size_t i = 0; i < body->vertices * 3; i++) {
-    const float *row = body->posedirs + i * BODY_POSE_COLUMNS;
+  for (size_t i = 0; i < count * 3; i++) {
+    const float *row = body->posedirs + (3 * first + i) * BODY_POSE_COLUMNS;
     float sums[LANES] = {0};
     for (int k = 0; k < PADDED_COLUMNS; k += LANES)
       for (int lane = 0; lane < LANES; lane++)
@@ -195,16 +212,23 @@ static void skin_vertex(const struct columns *maps, const uint8_t *joints, const
 
 void body_skin(const struct body *body, const float *transforms, const float *rest,
                const float *displacement, float *posed) {
+  body_skin_part(body, transforms, 0, body->vertices, rest, displacement, posed);
+}
+
+void body_skin_part(const struct body *body, const float *transforms, size_t first, size_t count,
+                    const float *rest, const float *displacement, float *posed) {
   static const float none[3] = {0, 0, 0};
   struct columns maps[BODY_JOINTS];
   for (int j = 0; j < BODY_JOINTS; j++)
     columns_set(transforms + 12 * j, &maps[j]);
-  for (size_t v = 0; v < body->vertices; v++) {
+  const uint8_t *joints = body->weight_joints + first * BODY_WEIGHTS_MAX;
+  const float *weights = body->weight_values + first * BODY_WEIGHTS_MAX;
+  for (size_t v = 0; v < count; v++) {
     const float *move = displacement ? displacement + 3 * v : none;
     const float x[3] = {rest[3 * v] + move[0], rest[3 * v + 1] + move[1],
                         rest[3 * v + 2] + move[2]};
-    skin_vertex(maps, body->weight_joints + v * BODY_WEIGHTS_MAX,
-                body->weight_values + v * BODY_WEIGHTS_MAX, x, posed + 3 * v);
+    skin_vertex(maps, joints + v * BODY_WEIGHTS_MAX, weights + v * BODY_WEIGHTS_MAX, x,
+                posed + 3 * v);
   }
 }
 

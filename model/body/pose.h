@@ -29,6 +29,16 @@ void body_add_pose_part(const struct body *body, const float *pose, float *verti
 void body_skin(const struct body *body, const float *transforms, const float *rest,
                const float *displacement, float *posed);
 
+// A run of vertices of the three above, so that a frame can be made in pieces that stay in the
+// cache: vertices first .. first + count - 1 of the body, with `shaped`, `vertices`, `rest`,
+// `displacement` and `posed` [count][3] beginning at `first`. The same to the bit.
+void body_shape_part(const struct body *body, const float *betas, size_t betas_count, size_t first,
+                     size_t count, float *shaped);
+void body_add_pose_part_of(const struct body *body, const float *pose, size_t first, size_t count,
+                           float *vertices);
+void body_skin_part(const struct body *body, const float *transforms, size_t first, size_t count,
+                    const float *rest, const float *displacement, float *posed);
+
 // The inverse: displacement [V][3] such that LBS(rest + displacement) = posed. Where a vertex's
 // blended matrix is singular (its determinant under 1e-6) DSNET_EVALUE is returned, naming the
 // vertex.

@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "batcher.h"
+#include "wire/frame.h"
 
 #define VERTICES  20
 #define IN_FLIGHT 3
@@ -116,7 +117,9 @@ static void sender_init(struct sender *sender, struct fixture *fixture, uint64_t
   const struct net *net = fixture->nets[sender->net];
   sender->state = memory_alloc(net_state_size(net), sizeof(float));
   sender->expected = memory_alloc(net_config(net)->vertices * 3, sizeof(float));
-  sender->track = track_new(fixture->batcher, sender->net, sender->betas, sender);
+  const struct track_settings settings = {
+      .net = sender->net, .output = NET_DISPLACEMENT, .owner = sender};
+  sender->track = track_new(fixture->batcher, &settings);
   assert_non_null(sender->track);
   assert_ptr_equal(track_owner(sender->track), sender);
 }
@@ -126,12 +129,24 @@ static void sender_deinit(struct sender *sender) {
   free(sender->expected);
 }
 
+static enum track_push push_one(struct track *track, uint64_t seed, uint32_t seq,
+                                const float betas[FEATURES_BETAS], unsigned flags) {
+  struct frame_pose pose;
+  make_pose(seed, seq, &pose);
+  const struct track_frame frame = {.pose = pose.pose,
+                                    .trans = pose.trans,
+                                    .betas = betas,
+                                    .seq = seq,
+                                    .timestamp = seq / 60.0,
+                                    .received = 1000 + seq,
+                                    .flags = flags};
+  return track_push(track, &frame);
+}
+
 static void push_all_there_is_room_for(struct sender *sender) {
   while (sender->sent < sender->frames) {
-    struct frame_pose pose;
-    make_pose(sender->seed, sender->sent, &pose);
     size_t in_flight = track_in_flight(sender->track);
-    enum track_push pushed = track_push(sender->track, &pose);
+    enum track_push pushed = push_one(sender->track, sender->seed, sender->sent, sender->betas, 0);
     if (pushed == TRACK_FULL) {
       assert_int_equal(in_flight, IN_FLIGHT);
       return;
@@ -146,6 +161,8 @@ static void check_result(struct fixture *fixture, struct sender *sender, struct 
                          struct net_scratch **scratch) {
   assert_int_equal(result->seq, sender->received);
   assert_true(result->timestamp == sender->received / 60.0);
+  assert_int_equal(result->received, 1000 + sender->received);
+  assert_null(result->state);
   struct frame_pose pose;
   make_pose(sender->seed, sender->received, &pose);
   const struct net_item item = {.state = sender->state,
@@ -281,6 +298,97 @@ static void a_greedy_track_gets_no_more_turns_than_others(void **state) {
   fixture_deinit(&fixture);
 }
 
+// Pushes frames from .. to - 1 of a sequence whose shape changes at frame 5 and which starts anew
+// at frame 9, and takes the latents [4] of each; the state after frame 6 goes to `snapshot`.
+static void run_sequence(struct fixture *fixture, struct track *track, uint32_t from, uint32_t to,
+                         float (*latents)[4], void *snapshot) {
+  for (uint32_t pushed = from, taken = from; taken < to;) {
+    for (; pushed < to; pushed++) {
+      const float betas[FEATURES_BETAS] = {pushed < 5 ? 1 : -2};
+      unsigned flags = (pushed == 9 ? TRACK_RESET : 0) | (pushed == 6 ? TRACK_CHECKPOINT : 0);
+      if (push_one(track, 77, pushed, betas, flags) != TRACK_PUSHED)
+        break;
+    }
+    wait_for(fixture);
+    for (struct result *result = batcher_take(fixture->batcher), *next; result; result = next) {
+      next = result->next;
+      assert_int_equal(result->seq, taken);
+      assert_int_equal(result->payload_size, 4 * sizeof(float));
+      memcpy(latents[taken], result->payload, 4 * sizeof(float));
+      assert_int_equal(result->state != NULL, taken == 6);
+      if (result->state)
+        memcpy(snapshot, result->state, track_state_size(track));
+      result_release(fixture->batcher, result);
+      taken++;
+    }
+  }
+}
+
+static void what_a_frame_asks_for_happens_in_its_turn(void **state) {
+  (void)state;
+  enum { FRAMES = 14 };
+  struct fixture fixture;
+  fixture_init(&fixture, 1, 8);
+  const struct track_settings settings = {.net = 0, .output = NET_LATENT, .owner = &fixture};
+  struct track *track = track_new(fixture.batcher, &settings);
+  float latents[FRAMES][4], again[FRAMES][4];
+  void *snapshot = malloc(track_state_size(track)), *last = malloc(track_state_size(track));
+  run_sequence(&fixture, track, 0, FRAMES, latents, snapshot);
+  track_save(track, last);
+  track_close(track);
+
+  struct net_scratch *scratch;
+  const struct net *net = fixture.nets[0];
+  float *values = memory_alloc(net_state_size(net), sizeof(float));
+  assert_int_equal(net_scratch_new(&scratch, net, 1, NULL), 0);
+  for (uint32_t seq = 0; seq < FRAMES; seq++) {
+    struct frame_pose pose;
+    float latent[4], betas[FEATURES_BETAS] = {seq < 5 ? 1 : -2};
+    make_pose(77, seq, &pose);
+    if (seq == 9)
+      memset(values, 0, net_state_size(net) * sizeof *values);
+    const struct net_item item = {
+        .state = values, .pose = pose.pose, .trans = pose.trans, .betas = betas, .latent = latent};
+    net_step(net, scratch, &item, 1);
+    assert_memory_equal(latent, latents[seq], sizeof latent);
+  }
+  assert_memory_equal(values, last, net_state_size(net) * sizeof *values);
+
+  track = track_new(fixture.batcher, &settings);
+  track_restore(track, snapshot);
+  run_sequence(&fixture, track, 7, FRAMES, again, NULL);
+  assert_memory_equal(again[7], latents[7], (FRAMES - 7) * sizeof latents[0]);
+  void *end = malloc(track_state_size(track));
+  track_save(track, end);
+  assert_memory_equal(end, last, track_state_size(track));
+  track_close(track);
+  free(end);
+  free(last);
+  free(snapshot);
+  free(values);
+  net_scratch_free(scratch);
+  fixture_deinit(&fixture);
+}
+
+static void checkpoints_of_a_closed_track_leak_nothing(void **state) {
+  (void)state;
+  static const float betas[FEATURES_BETAS];
+  for (int i = 0; i < 40; i++) {
+    struct fixture fixture;
+    fixture_init(&fixture, 2, 4);
+    const struct track_settings settings = {
+        .net = 1, .output = NET_DISPLACEMENT, .encoding = NET_AS_I16, .owner = &fixture};
+    struct track *track = track_new(fixture.batcher, &settings);
+    for (uint32_t seq = 0; seq < IN_FLIGHT; seq++)
+      assert_int_equal(push_one(track, 5, seq, betas, TRACK_CHECKPOINT), TRACK_PUSHED);
+    batcher_kick(fixture.batcher);
+    for (int turn = 0; turn < i; turn++) // closed before, while or after its frames are stepped
+      sched_yield();
+    track_close(track);
+    fixture_deinit(&fixture);
+  }
+}
+
 static void it_stops_with_work_still_waiting(void **state) {
   (void)state;
   for (int i = 0; i < 20; i++) {
@@ -301,6 +409,8 @@ int main(void) {
       cmocka_unit_test(every_frame_is_stepped_once_and_in_order),
       cmocka_unit_test(nothing_is_seen_of_a_closed_track),
       cmocka_unit_test(a_greedy_track_gets_no_more_turns_than_others),
+      cmocka_unit_test(what_a_frame_asks_for_happens_in_its_turn),
+      cmocka_unit_test(checkpoints_of_a_closed_track_leak_nothing),
       cmocka_unit_test(it_stops_with_work_still_waiting),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
