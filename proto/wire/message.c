@@ -18,8 +18,11 @@ struct name {
   int value;
 };
 
-static const struct name type_names[] = {
-    {"open", MESSAGE_OPEN}, {"opened", MESSAGE_OPENED}, {"error", MESSAGE_ERROR}, {NULL, 0}};
+static const struct name type_names[] = {{"open", MESSAGE_OPEN},
+                                         {"opened", MESSAGE_OPENED},
+                                         {"checkpoint", MESSAGE_CHECKPOINT},
+                                         {"error", MESSAGE_ERROR},
+                                         {NULL, 0}};
 static const struct name up_names[] = {{"z", MESSAGE_UP_Z}, {"y", MESSAGE_UP_Y}, {NULL, 0}};
 static const struct name output_names[] = {{"displacement", FRAME_DISPLACEMENT},
                                            {"vertices", FRAME_VERTICES},
@@ -216,6 +219,15 @@ static void read_opened(struct reader *reader, struct message_opened *opened) {
   opened->trained = json_is_true(trained);
 }
 
+static void read_checkpoint(struct reader *reader, struct message_checkpoint *checkpoint) {
+  enum presence seq = member(reader, "token", OPTIONAL) ? REQUIRED : OPTIONAL;
+  enum presence token = member(reader, "seq", OPTIONAL) ? REQUIRED : OPTIONAL;
+  checkpoint->token[0] = 0;
+  checkpoint->seq = member_u32(reader, "seq", seq, 0, UINT32_MAX, 0);
+  member_text(reader, "token", token, is_printable_ascii, checkpoint->token,
+              sizeof checkpoint->token);
+}
+
 static void read_error(struct reader *reader, struct message_error *error) {
   memset(error, 0, sizeof *error);
   error->has_seq = member(reader, "seq", OPTIONAL) != NULL;
@@ -247,6 +259,9 @@ static void read_members(struct reader *reader, struct message *message) {
     break;
   case MESSAGE_OPENED:
     read_opened(reader, &message->opened);
+    break;
+  case MESSAGE_CHECKPOINT:
+    read_checkpoint(reader, &message->checkpoint);
     break;
   case MESSAGE_ERROR:
     read_error(reader, &message->error);
@@ -336,6 +351,11 @@ static bool put_opened(json_t *object, const struct message_opened *opened) {
          put(object, "trained", json_boolean(opened->trained));
 }
 
+static bool put_checkpoint(json_t *object, const struct message_checkpoint *checkpoint) {
+  return !checkpoint->token[0] || (put(object, "seq", json_integer(checkpoint->seq)) &&
+                                   put_text(object, "token", checkpoint->token));
+}
+
 static bool put_error(json_t *object, const struct message_error *error) {
   char text[sizeof error->text];
   text_copy_line(text, sizeof text, error->text);
@@ -351,6 +371,8 @@ static bool put_members(json_t *object, const struct message *message) {
     return put_open(object, &message->open);
   case MESSAGE_OPENED:
     return put_opened(object, &message->opened);
+  case MESSAGE_CHECKPOINT:
+    return put_checkpoint(object, &message->checkpoint);
   case MESSAGE_ERROR:
     return put_error(object, &message->error);
   }

@@ -12,9 +12,9 @@
 #include "wire/frame.h"
 
 #define WIRE_SUBPROTOCOL       "dsnet.v1"
-#define MESSAGE_SIZE_MAX       16384 // bytes of a text message
+#define MESSAGE_SIZE_MAX       65536 // bytes of a text message
 #define MESSAGE_NAME_MAX       64    // bytes of a name with its NUL
-#define MESSAGE_TOKEN_MAX      12288 // bytes of a state token with its NUL
+#define MESSAGE_TOKEN_MAX      57344 // bytes of a state token with its NUL
 #define MESSAGE_BETAS_MAX      300   // accepted; the first 10 are used
 #define MESSAGE_BETAS_KEPT     10
 #define MESSAGE_BETA_LIMIT     100.0 // in standard deviations; no body is beyond
@@ -23,7 +23,7 @@
 #define MESSAGE_VERTICES_LIMIT 10000000
 #define MESSAGE_LATENTS_LIMIT  65535
 
-enum message_type { MESSAGE_OPEN, MESSAGE_OPENED, MESSAGE_ERROR };
+enum message_type { MESSAGE_OPEN, MESSAGE_OPENED, MESSAGE_CHECKPOINT, MESSAGE_ERROR };
 enum message_up { MESSAGE_UP_Z, MESSAGE_UP_Y };
 enum message_delivery { MESSAGE_DELIVERY_ALL, MESSAGE_DELIVERY_LATEST };
 
@@ -50,6 +50,13 @@ struct message_opened {
   int trained; // 1 when the model was trained, 0 when its motion means nothing
 };
 
+// From a client, without members: asks for a checkpoint after the frames taken so far. From a
+// server: the session's state after frame `seq`, for `resume`.
+struct message_checkpoint {
+  uint32_t seq;
+  char token[MESSAGE_TOKEN_MAX]; // printable ASCII; "": a client's request, seq is 0
+};
+
 // A refusal of one frame (with its seq) or of one message. The code is for programs (the table in
 // frame.h), the text for people: one line, cut to fit when it is longer.
 struct message_error {
@@ -64,6 +71,7 @@ struct message {
   union {
     struct message_open open;
     struct message_opened opened;
+    struct message_checkpoint checkpoint;
     struct message_error error;
   };
 };

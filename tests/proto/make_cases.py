@@ -148,7 +148,7 @@ def bad_texts():
     bad_member("open_checkpoint_above_u32", {"checkpoint_every": 4294967296})
     bad_member("open_resume_empty", {"resume": ""})
     bad_member("open_resume_space", {"resume": "a b"})
-    bad_member("open_resume_long", {"resume": "A" * 12288})
+    bad_member("open_resume_long", {"resume": "A" * 57344})
     bad_member("open_resume_null", {"resume": None})
     bad = {"error": "bad_member"}
     text("open_duplicate_member", b'{"type":"open","fps":60,"fps":60}', bad)
@@ -181,9 +181,9 @@ def bad_texts():
     text("json_surrogate_utf8", b'{"type":"open","model":"\xed\xa0\x80"}', bad)
     text("json_lone_surrogate_escape", b'{"type":"open","model":"\\ud800"}', bad)
     text("json_deep", b'{"type":"open","x":' + b"[" * 8000 + b"]" * 8000 + b"}", bad)
-    text("json_at_size_limit", b'{"type":"open"}'.ljust(16384), {
+    text("json_at_size_limit", b'{"type":"open"}'.ljust(65536), {
         "error": "ok", "type": "open", **OPEN})
-    text("json_above_size_limit", b'{"type":"open"}'.ljust(16385), {"error": "bad_size"})
+    text("json_above_size_limit", b'{"type":"open"}'.ljust(65537), {"error": "bad_size"})
 
 
 def server_messages():
@@ -198,6 +198,17 @@ def server_messages():
     text("opened_no_vertices", {**opened, "vertices": 0}, {"error": "bad_member"})
     text("opened_absurd_vertices", {**opened, "vertices": 10000001}, {"error": "bad_member"})
     text("opened_trained_number", {**opened, "trained": 1}, {"error": "bad_member"})
+    checkpoint = {"type": "checkpoint", "seq": 4294967295, "token": "AQ_-" * 14335}
+    text("checkpoint", {**checkpoint, "extra": 1}, {"error": "ok", **checkpoint})
+    text("checkpoint_request", {"type": "checkpoint"},
+         {"error": "ok", "type": "checkpoint", "seq": 0, "token": ""})
+    for name, members in (("without_seq", {"token": "A"}), ("without_token", {"seq": 1}),
+                          ("token_empty", {"seq": 1, "token": ""}),
+                          ("token_space", {"seq": 1, "token": "a b"}),
+                          ("token_long", {"seq": 1, "token": "A" * 57344}),
+                          ("seq_text", {"seq": "1", "token": "A"}),
+                          ("token_null", {"seq": 1, "token": None})):
+        text(f"checkpoint_{name}", {"type": "checkpoint", **members}, {"error": "bad_member"})
     error = {"type": "error", "code": "not_finite", "message": "a value is NaN or infinite"}
     text("error_of_message", error, {"error": "ok", **error})
     text("error_of_frame", {**error, "seq": 9}, {"error": "ok", **error, "seq": 9})

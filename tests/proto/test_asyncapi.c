@@ -82,7 +82,11 @@ static void every_member_is_described(void **state) {
   check_members(&message, "\n  schemas:\n    open:\n", "\n    opened:\n      type");
   memset(&message, 0, sizeof message);
   message.type = MESSAGE_OPENED;
-  check_members(&message, "\n    opened:\n      type: object", "\n    error:\n      type");
+  check_members(&message, "\n    opened:\n      type: object", "\n    checkpoint:\n      type");
+  memset(&message, 0, sizeof message);
+  message.type = MESSAGE_CHECKPOINT;
+  strcpy(message.checkpoint.token, "token");
+  check_members(&message, "\n    checkpoint:\n      type: object", "\n    error:\n      type");
   memset(&message, 0, sizeof message);
   message.type = MESSAGE_ERROR;
   message.error.has_seq = 1;

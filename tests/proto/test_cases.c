@@ -28,7 +28,7 @@ static uint8_t *load(const char *file, size_t *size) {
   FILE *in = fopen(path, "rb");
   if (!in)
     return NULL;
-  static uint8_t buffer[1 << 16];
+  static uint8_t buffer[1 << 17];
   *size = fread(buffer, 1, sizeof buffer, in);
   fclose(in);
   uint8_t *bytes = malloc(*size ? *size : 1);
@@ -112,6 +112,12 @@ static void check_opened(json_t *expect, const struct message_opened *opened) {
   assert_int_equal(opened->trained, json_is_true(field(expect, "trained")));
 }
 
+static void check_checkpoint(json_t *expect, const struct message_checkpoint *checkpoint) {
+  check_text(expect, "type", "checkpoint");
+  check_number(expect, "seq", checkpoint->seq);
+  check_text(expect, "token", checkpoint->token);
+}
+
 static void check_error_message(json_t *expect, const struct message_error *error) {
   check_text(expect, "type", "error");
   check_text(expect, "code", error->code);
@@ -133,6 +139,9 @@ static void run_message(json_t *expect, const uint8_t *bytes, size_t size) {
     break;
   case MESSAGE_OPENED:
     check_opened(expect, &message.opened);
+    break;
+  case MESSAGE_CHECKPOINT:
+    check_checkpoint(expect, &message.checkpoint);
     break;
   case MESSAGE_ERROR:
     check_error_message(expect, &message.error);

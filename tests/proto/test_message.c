@@ -58,6 +58,15 @@ static struct message an_opened(void) {
   return message;
 }
 
+static struct message a_checkpoint(const char *token) {
+  struct message message;
+  memset(&message, 0, sizeof message);
+  message.type = MESSAGE_CHECKPOINT;
+  message.checkpoint.seq = UINT32_MAX;
+  strcpy(message.checkpoint.token, token);
+  return message;
+}
+
 static struct message an_error(const char *text) {
   struct message message;
   memset(&message, 0, sizeof message);
@@ -121,6 +130,21 @@ static void an_opened_reads_back_as_written(void **state) {
   assert_int_equal(back.opened.trained, 1);
 }
 
+static void a_checkpoint_reads_back_as_written(void **state) {
+  (void)state;
+  struct message message = a_checkpoint("AAEC_-"), back;
+  round_trip(&message, &back);
+  assert_int_equal(back.checkpoint.seq, UINT32_MAX);
+  assert_string_equal(back.checkpoint.token, "AAEC_-");
+  memset(message.checkpoint.token, 'A', MESSAGE_TOKEN_MAX - 1);
+  round_trip(&message, &back);
+  assert_string_equal(back.checkpoint.token, message.checkpoint.token);
+  message = a_checkpoint(""); // a request
+  round_trip(&message, &back);
+  assert_int_equal(back.checkpoint.seq, 0);
+  assert_string_equal(back.checkpoint.token, "");
+}
+
 static void an_error_of_any_text_is_valid_json(void **state) {
   (void)state;
   static const struct {
@@ -148,9 +172,9 @@ static void an_error_of_any_text_is_valid_json(void **state) {
 
 static void every_truncation_is_refused(void **state) {
   (void)state;
-  struct message messages[] = {an_open(), an_opened(), an_error("\"é\"")};
+  struct message messages[] = {an_open(), an_opened(), a_checkpoint("AAEC"), an_error("\"é\"")};
   strcpy(messages[0].open.resume, "AAEC");
-  for (size_t i = 0; i < 3; i++) {
+  for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++) {
     char text[2048], why[256];
     struct message back;
     size_t length = message_write(&messages[i], text, sizeof text);
@@ -164,8 +188,8 @@ static void every_truncation_is_refused(void **state) {
 
 static void a_buffer_too_small_gets_nothing(void **state) {
   (void)state;
-  struct message messages[] = {an_opened(), an_error("text")};
-  for (size_t i = 0; i < 2; i++) {
+  struct message messages[] = {an_opened(), a_checkpoint("AAEC"), an_error("text")};
+  for (size_t i = 0; i < sizeof messages / sizeof messages[0]; i++) {
     char text[512];
     size_t length = message_write(&messages[i], text, sizeof text);
     assert_int_not_equal(length, 0);
@@ -210,6 +234,8 @@ static void a_refusal_names_the_member(void **state) {
       {"{\"type\":\"open\",\"resume\":\"\"}", "resume"},
       {"{\"type\":\"opened\",\"session\":\"s\"}", "model"},
       {"{\"type\":\"error\",\"code\":\"c\"}", "message"},
+      {"{\"type\":\"checkpoint\",\"seq\":1}", "token"},
+      {"{\"type\":\"checkpoint\",\"token\":\"A\"}", "seq"},
       {"{\"type\":\"\\u001b[2J\"}", "?[2J"},
   };
   for (size_t i = 0; i < sizeof refusals / sizeof refusals[0]; i++) {
@@ -271,6 +297,7 @@ int main(void) {
       cmocka_unit_test(an_open_reads_back_as_written),
       cmocka_unit_test(the_defaults_read_back_as_defaults),
       cmocka_unit_test(an_opened_reads_back_as_written),
+      cmocka_unit_test(a_checkpoint_reads_back_as_written),
       cmocka_unit_test(an_error_of_any_text_is_valid_json),
       cmocka_unit_test(every_truncation_is_refused),
       cmocka_unit_test(a_buffer_too_small_gets_nothing),
