@@ -115,6 +115,15 @@ enum wire_error frame_pose_read(const uint8_t *bytes, size_t size, struct frame_
   return error == WIRE_OK ? read_translation(in, pose->trans) : error;
 }
 
+size_t frame_pose_bytes(const struct frame_header *header, const float *values,
+                        uint8_t out[FRAME_POSE_SIZE_MAX]) {
+  size_t count = ((size_t)header->count + 1) * 3;
+  frame_header_write(header, out);
+  for (size_t i = 0; i < count; i++)
+    write_f32(out + FRAME_HEADER_SIZE + 4 * i, values[i]);
+  return FRAME_HEADER_SIZE + 4 * count;
+}
+
 size_t frame_pose_write(const struct frame_pose *pose, uint8_t out[FRAME_POSE_SIZE_MAX]) {
   struct frame_header header = pose->header;
   header.kind = FRAME_POSE;

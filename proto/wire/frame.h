@@ -52,6 +52,9 @@ struct frame_header {
   X(NOT_OPEN, "not_open", "frames need an open session")                                           \
   X(ALREADY_OPEN, "already_open", "this connection has an open session")                           \
   X(UNSUPPORTED, "unsupported", "the server does not offer this option")                           \
+  X(BAD_TOKEN, "bad_token", "the state token cannot be opened here")                               \
+  X(EXPIRED_TOKEN, "expired_token", "the state token is too old")                                  \
+  X(WRONG_MODEL, "wrong_model", "the state token belongs to another model or body")                \
   X(OVERLOADED, "overloaded", "the server is full")                                                \
   X(INTERNAL, "internal", "the server failed; the session is not harmed")
 
@@ -78,6 +81,11 @@ struct frame_pose {
 // `pose->header` is filled if 16 bytes were there, the rest is undefined. Checking seq against the
 // session is the caller's.
 enum wire_error frame_pose_read(const uint8_t *bytes, size_t size, struct frame_pose *pose);
+
+// Writes a frame of the header's joint count from values [count][3] and trans [3], one after the
+// other, unchecked; returns its size.
+size_t frame_pose_bytes(const struct frame_header *header, const float *values,
+                        uint8_t out[FRAME_POSE_SIZE_MAX]);
 
 // Bytes of a whole result frame, header included, for V vertices and Z latents; 0 when kind or
 // encoding is none a server sends.

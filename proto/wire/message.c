@@ -3,6 +3,8 @@
 // and range and records the first failure; so a message's reader is a plain list of its members.
 #include "wire/message.h"
 
+#include <float.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -20,7 +22,14 @@ struct name {
 
 static const struct name type_names[] = {{"open", MESSAGE_OPEN},
                                          {"opened", MESSAGE_OPENED},
+                                         {"shape", MESSAGE_SHAPE},
+                                         {"reset", MESSAGE_RESET},
+                                         {"pose", MESSAGE_POSE},
+                                         {"ping", MESSAGE_PING},
+                                         {"pong", MESSAGE_PONG},
+                                         {"stats", MESSAGE_STATS},
                                          {"checkpoint", MESSAGE_CHECKPOINT},
+                                         {"keepalive", MESSAGE_KEEPALIVE},
                                          {"error", MESSAGE_ERROR},
                                          {NULL, 0}};
 static const struct name up_names[] = {{"z", MESSAGE_UP_Z}, {"y", MESSAGE_UP_Y}, {NULL, 0}};
@@ -32,6 +41,11 @@ static const struct name encoding_names[] = {
     {"f32", FRAME_F32}, {"f16", FRAME_F16}, {"i16", FRAME_I16}, {NULL, 0}};
 static const struct name delivery_names[] = {
     {"all", MESSAGE_DELIVERY_ALL}, {"latest", MESSAGE_DELIVERY_LATEST}, {NULL, 0}};
+
+static const struct name format_names[] = {
+    {"binary", MESSAGE_FORMAT_BINARY}, {"json", MESSAGE_FORMAT_JSON}, {NULL, 0}};
+static const struct name glitch_names[] = {
+    {"pass", MESSAGE_GLITCH_PASS}, {"hold", MESSAGE_GLITCH_HOLD}, {NULL, 0}};
 
 static const struct name *name_of_text(const struct name *names, const char *text) {
   while (names->text && strcmp(names->text, text) != 0)
@@ -146,37 +160,48 @@ static bool number_within(const json_t *value, double min, double max) {
   return json_is_number(value) && isfinite(number) && number >= min && number <= max;
 }
 
-static double member_fps(struct reader *reader, enum presence presence, double fallback) {
-  const json_t *value = member(reader, "fps", presence);
+static double member_number(struct reader *reader, const char *key, enum presence presence,
+                            double min, double max, double fallback) {
+  const json_t *value = member(reader, key, presence);
   if (!value)
     return fallback;
-  if (number_within(value, MESSAGE_FPS_MIN, MESSAGE_FPS_MAX))
+  if (number_within(value, min, max))
     return json_number_value(value);
-  reader_fail(reader, WIRE_BAD_MEMBER, "fps: must be a number of %g to %g", MESSAGE_FPS_MIN,
-              MESSAGE_FPS_MAX);
+  reader_fail(reader, WIRE_BAD_MEMBER, "%s: must be a number of %g to %g", key, min, max);
   return fallback;
 }
 
-static void member_betas(struct reader *reader, float betas[MESSAGE_BETAS_KEPT]) {
-  const json_t *value = member(reader, "betas", OPTIONAL);
+// An array of min_count to max_count numbers within +-limit, of which the first `kept` are kept.
+// Returns how many it has.
+static size_t member_floats(struct reader *reader, const char *key, enum presence presence,
+                            size_t min_count, size_t max_count, double limit, float *out,
+                            size_t kept) {
+  const json_t *value = member(reader, key, presence);
   if (!value)
-    return;
+    return 0;
   size_t count = json_array_size(value);
-  if (!json_is_array(value) || count > MESSAGE_BETAS_MAX) {
-    reader_fail(reader, WIRE_BAD_MEMBER, "betas: must be an array of at most %d numbers",
-                MESSAGE_BETAS_MAX);
-    return;
+  if (!json_is_array(value) || count < min_count || count > max_count) {
+    reader_fail(reader, WIRE_BAD_MEMBER, "%s: must be an array of %zu to %zu numbers", key,
+                min_count, max_count);
+    return 0;
   }
   for (size_t i = 0; i < count; i++) {
-    const json_t *beta = json_array_get(value, i);
-    if (!number_within(beta, -MESSAGE_BETA_LIMIT, MESSAGE_BETA_LIMIT)) {
-      reader_fail(reader, WIRE_BAD_MEMBER, "betas[%zu]: must be a number of %g to %g", i,
-                  -MESSAGE_BETA_LIMIT, MESSAGE_BETA_LIMIT);
-      return;
+    const json_t *number = json_array_get(value, i);
+    if (!number_within(number, -limit, limit)) {
+      reader_fail(reader, WIRE_BAD_MEMBER, "%s[%zu]: must be a number of %g to %g", key, i, -limit,
+                  limit);
+      return 0;
     }
-    if (i < MESSAGE_BETAS_KEPT)
-      betas[i] = (float)json_number_value(beta);
+    if (i < kept)
+      out[i] = (float)json_number_value(number);
   }
+  return count;
+}
+
+static void member_betas(struct reader *reader, enum presence presence,
+                         float betas[MESSAGE_BETAS_KEPT]) {
+  member_floats(reader, "betas", presence, 0, MESSAGE_BETAS_MAX, MESSAGE_BETA_LIMIT, betas,
+                MESSAGE_BETAS_KEPT);
 }
 
 void message_open_init(struct message_open *open) {
@@ -192,8 +217,8 @@ void message_open_init(struct message_open *open) {
 static void read_open(struct reader *reader, struct message_open *open) {
   message_open_init(open);
   member_text(reader, "model", OPTIONAL, is_name_text, open->model, sizeof open->model);
-  member_betas(reader, open->betas);
-  open->fps = member_fps(reader, OPTIONAL, open->fps);
+  member_betas(reader, OPTIONAL, open->betas);
+  open->fps = member_number(reader, "fps", OPTIONAL, MESSAGE_FPS_MIN, MESSAGE_FPS_MAX, open->fps);
   open->up = (enum message_up)member_name(reader, "up", OPTIONAL, up_names, MESSAGE_UP_Z);
   open->output =
       (enum frame_kind)member_name(reader, "output", OPTIONAL, output_names, FRAME_DISPLACEMENT);
@@ -201,6 +226,11 @@ static void read_open(struct reader *reader, struct message_open *open) {
       (enum frame_encoding)member_name(reader, "encoding", OPTIONAL, encoding_names, FRAME_F32);
   open->delivery = (enum message_delivery)member_name(reader, "delivery", OPTIONAL, delivery_names,
                                                       MESSAGE_DELIVERY_ALL);
+  open->format = (enum message_format)member_name(reader, "format", OPTIONAL, format_names,
+                                                  MESSAGE_FORMAT_BINARY);
+  open->glitch = (enum message_glitch)member_name(reader, "glitch", OPTIONAL, glitch_names,
+                                                  MESSAGE_GLITCH_PASS);
+  open->keepalive = member_number(reader, "keepalive", OPTIONAL, 0, MESSAGE_KEEPALIVE_MAX, 0);
   open->checkpoint_every = member_u32(reader, "checkpoint_every", OPTIONAL, 0, UINT32_MAX, 0);
   member_text(reader, "resume", OPTIONAL, is_printable_ascii, open->resume, sizeof open->resume);
 }
@@ -211,12 +241,81 @@ static void read_opened(struct reader *reader, struct message_opened *opened) {
   member_text(reader, "model", REQUIRED, is_name_text, opened->model, sizeof opened->model);
   opened->vertices = member_u32(reader, "vertices", REQUIRED, 1, MESSAGE_VERTICES_LIMIT, 0);
   opened->latents = member_u32(reader, "latents", REQUIRED, 1, MESSAGE_LATENTS_LIMIT, 0);
-  opened->fps = member_fps(reader, REQUIRED, 0);
+  opened->fps = member_number(reader, "fps", REQUIRED, MESSAGE_FPS_MIN, MESSAGE_FPS_MAX, 0);
   opened->next_seq = member_u32(reader, "next_seq", REQUIRED, 0, UINT32_MAX, 0);
   const json_t *trained = member(reader, "trained", REQUIRED);
   if (trained && !json_is_boolean(trained))
     reader_fail(reader, WIRE_BAD_MEMBER, "trained: must be true or false");
   opened->trained = json_is_true(trained);
+  opened->delay = member_number(reader, "delay", OPTIONAL, 0, 1, 0);
+}
+
+static uint64_t member_count(struct reader *reader, const char *key) {
+  const json_t *value = member(reader, key, REQUIRED);
+  if (!value)
+    return 0;
+  if (json_is_integer(value) && json_integer_value(value) >= 0)
+    return (uint64_t)json_integer_value(value);
+  reader_fail(reader, WIRE_BAD_MEMBER, "%s: must be a whole number from 0 up", key);
+  return 0;
+}
+
+static void read_shape(struct reader *reader, struct message_shape *shape) {
+  memset(shape, 0, sizeof *shape);
+  member_betas(reader, REQUIRED, shape->betas);
+}
+
+// Written as a binary frame and read as one, so that it is refused for the same reasons.
+static void read_pose(struct reader *reader, struct message_pose *message) {
+  enum { JOINT_FLOATS_MAX = FRAME_JOINTS_MAX * 3 };
+  float values[JOINT_FLOATS_MAX + 3], trans[3] = {0, 0, 0};
+  uint8_t bytes[FRAME_POSE_SIZE_MAX];
+  struct frame_header header = {.kind = FRAME_POSE, .encoding = FRAME_F32};
+  header.seq = member_u32(reader, "seq", REQUIRED, 0, UINT32_MAX, 0);
+  header.timestamp = member_number(reader, "timestamp", OPTIONAL, -DBL_MAX, DBL_MAX, 0);
+  size_t count = member_floats(reader, "pose", REQUIRED, FRAME_JOINTS_MIN * 3, JOINT_FLOATS_MAX,
+                               FLT_MAX, values, JOINT_FLOATS_MAX);
+  member_floats(reader, "trans", REQUIRED, 3, 3, FLT_MAX, trans, 3);
+  if (count % 3)
+    reader_fail(reader, WIRE_BAD_MEMBER, "pose: must have three numbers for each joint");
+  if (reader->error != WIRE_OK)
+    return;
+  memcpy(values + count, trans, sizeof trans);
+  header.count = (uint16_t)(count / 3);
+  size_t size = frame_pose_bytes(&header, values, bytes);
+  enum wire_error error = frame_pose_read(bytes, size, &message->frame);
+  if (error != WIRE_OK)
+    reader_fail(reader, error, "%s", wire_error_text(error));
+}
+
+static void read_ping(struct reader *reader, struct message_ping *ping) {
+  memset(ping, 0, sizeof *ping);
+  const json_t *id = member(reader, "id", OPTIONAL);
+  if (!id)
+    return;
+  if (json_is_integer(id)) {
+    ping->kind = MESSAGE_ID_NUMBER;
+    ping->number = json_integer_value(id);
+  } else if (json_is_string(id)) {
+    ping->kind = MESSAGE_ID_TEXT;
+    member_text(reader, "id", REQUIRED, is_name_text, ping->text, sizeof ping->text);
+  } else {
+    reader_fail(reader, WIRE_BAD_MEMBER, "id: must be a whole number or a string");
+  }
+}
+
+static void read_stats(struct reader *reader, struct message_stats *stats) {
+  memset(stats, 0, sizeof *stats);
+  stats->has_values = member(reader, "frames_in", OPTIONAL) != NULL;
+  if (!stats->has_values)
+    return;
+  stats->frames_in = member_count(reader, "frames_in");
+  stats->frames_out = member_count(reader, "frames_out");
+  stats->skipped = member_count(reader, "skipped");
+  stats->held = member_count(reader, "held");
+  stats->gaps = member_count(reader, "gaps");
+  stats->latency_p50_ms = member_number(reader, "latency_p50_ms", REQUIRED, 0, DBL_MAX, 0);
+  stats->latency_p99_ms = member_number(reader, "latency_p99_ms", REQUIRED, 0, DBL_MAX, 0);
 }
 
 static void read_checkpoint(struct reader *reader, struct message_checkpoint *checkpoint) {
@@ -259,6 +358,22 @@ static void read_members(struct reader *reader, struct message *message) {
     break;
   case MESSAGE_OPENED:
     read_opened(reader, &message->opened);
+    break;
+  case MESSAGE_SHAPE:
+    read_shape(reader, &message->shape);
+    break;
+  case MESSAGE_POSE:
+    read_pose(reader, &message->pose);
+    break;
+  case MESSAGE_PING:
+  case MESSAGE_PONG:
+    read_ping(reader, &message->ping);
+    break;
+  case MESSAGE_STATS:
+    read_stats(reader, &message->stats);
+    break;
+  case MESSAGE_RESET:
+  case MESSAGE_KEEPALIVE:
     break;
   case MESSAGE_CHECKPOINT:
     read_checkpoint(reader, &message->checkpoint);
@@ -322,10 +437,10 @@ static bool put_name(json_t *object, const char *key, const struct name *names, 
   return text && put_text(object, key, text);
 }
 
-static json_t *betas_array(const float betas[MESSAGE_BETAS_KEPT]) {
+static json_t *floats_array(const float *values, size_t count) {
   json_t *array = json_array();
-  for (size_t i = 0; i < MESSAGE_BETAS_KEPT; i++)
-    if (json_array_append_new(array, json_real(betas[i])) != 0) { // NULL for NaN and infinities
+  for (size_t i = 0; i < count; i++)
+    if (json_array_append_new(array, json_real(values[i])) != 0) { // NULL for NaN and infinities
       json_decref(array);
       return NULL;
     }
@@ -333,11 +448,15 @@ static json_t *betas_array(const float betas[MESSAGE_BETAS_KEPT]) {
 }
 
 static bool put_open(json_t *object, const struct message_open *open) {
-  return put_text(object, "model", open->model) && put(object, "betas", betas_array(open->betas)) &&
+  return put_text(object, "model", open->model) &&
+         put(object, "betas", floats_array(open->betas, MESSAGE_BETAS_KEPT)) &&
          put(object, "fps", json_real(open->fps)) && put_name(object, "up", up_names, open->up) &&
          put_name(object, "output", output_names, open->output) &&
          put_name(object, "encoding", encoding_names, open->encoding) &&
          put_name(object, "delivery", delivery_names, open->delivery) &&
+         put_name(object, "format", format_names, open->format) &&
+         put_name(object, "glitch", glitch_names, open->glitch) &&
+         put(object, "keepalive", json_real(open->keepalive)) &&
          put(object, "checkpoint_every", json_integer(open->checkpoint_every)) &&
          (!open->resume[0] || put_text(object, "resume", open->resume));
 }
@@ -348,7 +467,39 @@ static bool put_opened(json_t *object, const struct message_opened *opened) {
          put(object, "latents", json_integer(opened->latents)) &&
          put(object, "fps", json_real(opened->fps)) &&
          put(object, "next_seq", json_integer(opened->next_seq)) &&
-         put(object, "trained", json_boolean(opened->trained));
+         put(object, "trained", json_boolean(opened->trained)) &&
+         put(object, "delay", json_real(opened->delay));
+}
+
+static bool put_pose(json_t *object, const struct frame_pose *frame) {
+  return put(object, "seq", json_integer(frame->header.seq)) &&
+         put(object, "timestamp", json_real(frame->header.timestamp)) &&
+         put(object, "pose", floats_array(frame->pose, FRAME_POSE_JOINTS * 3)) &&
+         put(object, "trans", floats_array(frame->trans, 3));
+}
+
+static bool put_ping(json_t *object, const struct message_ping *ping) {
+  switch (ping->kind) {
+  case MESSAGE_ID_NONE:
+    return true;
+  case MESSAGE_ID_NUMBER:
+    return put(object, "id", json_integer(ping->number));
+  case MESSAGE_ID_TEXT:
+    return put_text(object, "id", ping->text);
+  }
+  return false;
+}
+
+static bool put_stats(json_t *object, const struct message_stats *stats) {
+  if (!stats->has_values)
+    return true;
+  return put(object, "frames_in", json_integer((json_int_t)stats->frames_in)) &&
+         put(object, "frames_out", json_integer((json_int_t)stats->frames_out)) &&
+         put(object, "skipped", json_integer((json_int_t)stats->skipped)) &&
+         put(object, "held", json_integer((json_int_t)stats->held)) &&
+         put(object, "gaps", json_integer((json_int_t)stats->gaps)) &&
+         put(object, "latency_p50_ms", json_real(stats->latency_p50_ms)) &&
+         put(object, "latency_p99_ms", json_real(stats->latency_p99_ms));
 }
 
 static bool put_checkpoint(json_t *object, const struct message_checkpoint *checkpoint) {
@@ -371,6 +522,18 @@ static bool put_members(json_t *object, const struct message *message) {
     return put_open(object, &message->open);
   case MESSAGE_OPENED:
     return put_opened(object, &message->opened);
+  case MESSAGE_SHAPE:
+    return put(object, "betas", floats_array(message->shape.betas, MESSAGE_BETAS_KEPT));
+  case MESSAGE_POSE:
+    return put_pose(object, &message->pose.frame);
+  case MESSAGE_PING:
+  case MESSAGE_PONG:
+    return put_ping(object, &message->ping);
+  case MESSAGE_STATS:
+    return put_stats(object, &message->stats);
+  case MESSAGE_RESET:
+  case MESSAGE_KEEPALIVE:
+    return true;
   case MESSAGE_CHECKPOINT:
     return put_checkpoint(object, &message->checkpoint);
   case MESSAGE_ERROR:
@@ -389,4 +552,38 @@ size_t message_write(const struct message *message, char *out, size_t size) {
     return 0;
   out[length] = 0;
   return length;
+}
+
+static size_t base64_write(const uint8_t *bytes, size_t size, char *out) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  char *at = out;
+  for (size_t i = 0; i < size; i += 3) {
+    size_t left = size - i;
+    uint32_t group = (uint32_t)bytes[i] << 16 | (uint32_t)(left > 1 ? bytes[i + 1] : 0) << 8 |
+                     (left > 2 ? bytes[i + 2] : 0);
+    *at++ = digits[group >> 18];
+    *at++ = digits[group >> 12 & 63];
+    *at++ = left > 1 ? digits[group >> 6 & 63] : '=';
+    *at++ = left > 2 ? digits[group & 63] : '=';
+  }
+  return (size_t)(at - out);
+}
+
+#define RESULT_TEXT_HEAD 192 // bytes at most of what comes before the data
+
+size_t result_text_size(size_t payload_size) {
+  return RESULT_TEXT_HEAD + (payload_size + 2) / 3 * 4 + 2;
+}
+
+size_t result_text_write(const struct frame_header *header, const uint8_t *payload,
+                         size_t payload_size, char *out) {
+  int length = snprintf(out, RESULT_TEXT_HEAD,
+                        "{\"type\":\"result\",\"seq\":%" PRIu32 ",\"timestamp\":%.17g,"
+                        "\"kind\":\"%s\",\"encoding\":\"%s\",\"data\":\"",
+                        header->seq, header->timestamp, text_of_name(output_names, header->kind),
+                        text_of_name(encoding_names, header->encoding));
+  size_t at = (size_t)length;
+  at += base64_write(payload, payload_size, out + at);
+  memcpy(out + at, "\"}", 2);
+  return at + 2;
 }

@@ -85,7 +85,8 @@ def frames():
 
 
 OPEN = {"model": "default", "betas": [0.0] * 10, "fps": 60.0, "up": "z", "output": "displacement",
-        "encoding": "f32", "delivery": "all", "checkpoint_every": 0, "resume": ""}
+        "encoding": "f32", "delivery": "all", "format": "binary", "glitch": "pass",
+        "keepalive": 0.0, "checkpoint_every": 0, "resume": ""}
 
 
 def text(name, source, expect):
@@ -104,7 +105,8 @@ def opens():
     good_open("open_whitespace", b' \r\n\t{ "type" :\n"open" } \n')
     betas = [0.1, -2.5, 3, 1e-3, 0, 0, 0, 0, 0, 100]
     full = {"model": "bob.v2", "betas": betas, "fps": 120, "up": "y", "output": "latent",
-            "encoding": "i16", "delivery": "latest", "checkpoint_every": 600,
+            "encoding": "i16", "delivery": "latest", "format": "json", "glitch": "hold",
+            "keepalive": 12.5, "checkpoint_every": 600,
             "resume": "AAEC_-9+/="}
     good_open("open_every_member", {"type": "open", **full}, **full)
     good_open("open_vertices_f16", {"type": "open", "output": "vertices", "encoding": "f16"},
@@ -143,6 +145,10 @@ def bad_texts():
     bad_member("open_output_unknown", {"output": "mesh"})
     bad_member("open_encoding_number", {"encoding": 0})
     bad_member("open_delivery_unknown", {"delivery": "some"})
+    bad_member("open_format_unknown", {"format": "xml"})
+    bad_member("open_glitch_boolean", {"glitch": True})
+    bad_member("open_keepalive_negative", {"keepalive": -1})
+    bad_member("open_keepalive_long", {"keepalive": 3601})
     bad_member("open_checkpoint_negative", {"checkpoint_every": -1})
     bad_member("open_checkpoint_fraction", {"checkpoint_every": 1.5})
     bad_member("open_checkpoint_above_u32", {"checkpoint_every": 4294967296})
@@ -186,11 +192,59 @@ def bad_texts():
     text("json_above_size_limit", b'{"type":"open"}'.ljust(65537), {"error": "bad_size"})
 
 
+def client_messages():
+    betas = [f32(0.1), -2.0] + [0.0] * 8
+    text("shape", {"type": "shape", "betas": betas[:2]},
+         {"error": "ok", "type": "shape", "betas": betas})
+    bad = {"error": "bad_member"}
+    text("shape_without_betas", {"type": "shape"}, bad)
+    text("shape_huge", {"type": "shape", "betas": [101]}, bad)
+    text("reset", {"type": "reset", "betas": 1}, {"error": "ok", "type": "reset"})
+    for name, id_ in (("none", None), ("number", -9007199254740993), ("text", "a-ü"),
+                      ("longest", "i" * 64)):
+        message = {"type": "ping"} if id_ is None else {"type": "ping", "id": id_}
+        text(f"ping_{name}", message, {"error": "ok", **message})
+    text("pong", {"type": "pong", "id": 7}, {"error": "ok", "type": "pong", "id": 7})
+    for name, id_ in (("empty", ""), ("long", "i" * 65), ("fraction", 1.5), ("null", None),
+                      ("control", "a\tb")):
+        text(f"ping_id_{name}", {"type": "ping", "id": id_}, bad)
+    text("stats_request", {"type": "stats"}, {"error": "ok", "type": "stats"})
+
+
+def json_poses():
+    values = [f32(math.sin(0.37 * i)) for i in range(66)]
+    pose_ = {"type": "pose", "seq": 4294967295, "timestamp": -0.5, "pose": values,
+             "trans": [f32(0.1), -2.5, 1e5]}
+    text("json_pose", pose_, {"error": "ok", **pose_})
+    less = {k: v for k, v in pose_.items() if k != "timestamp"}
+    more = values + [1.0] * 99
+    text("json_pose_55_joints", {**less, "pose": more}, {"error": "ok", **pose_, "timestamp": 0.0})
+    bad = {"error": "bad_member"}
+    for name in ("seq", "pose", "trans"):
+        text(f"json_pose_without_{name}", {k: v for k, v in pose_.items() if k != name}, bad)
+    text("json_pose_21_joints", {**pose_, "pose": values[:63]}, bad)
+    text("json_pose_part_of_a_joint", {**pose_, "pose": values + [0.0]}, bad)
+    text("json_pose_56_joints", {**pose_, "pose": more + [0.0] * 3}, bad)
+    text("json_pose_nested", {**pose_, "pose": [[0.0] * 3] * 22}, bad)
+    text("json_pose_text", {**pose_, "pose": ["0"] * 66}, bad)
+    text("json_pose_beyond_f32", {**pose_, "trans": [0, 0, 1e39]}, bad)
+    text("json_pose_trans_short", {**pose_, "trans": [0, 0]}, bad)
+    text("json_pose_rotation_absurd", {**pose_, "pose": [100.0] * 66}, {"error": "out_of_range"})
+    text("json_pose_trans_absurd", {**pose_, "trans": [0, -100001, 0]}, {"error": "out_of_range"})
+
+
 def server_messages():
+    stats = {"type": "stats", "frames_in": 2 ** 53, "frames_out": 7, "skipped": 1, "held": 2,
+             "gaps": 3, "latency_p50_ms": 0.25, "latency_p99_ms": 1.5}
+    text("stats", stats, {"error": "ok", **stats})
+    text("stats_without_gaps", {k: v for k, v in stats.items() if k != "gaps"},
+         {"error": "bad_member"})
+    text("stats_negative", {**stats, "skipped": -1}, {"error": "bad_member"})
+    text("keepalive", {"type": "keepalive"}, {"error": "ok", "type": "keepalive"})
     opened = {"type": "opened", "session": "s-1", "model": "default", "vertices": 6890,
-              "latents": 64, "fps": 60.0, "next_seq": 0, "trained": False}
+              "latents": 64, "fps": 60.0, "next_seq": 0, "trained": False, "delay": 0.0}
     text("opened", opened, {"error": "ok", **opened})
-    trained = {**opened, "trained": True, "next_seq": 4294967295, "fps": 59.94}
+    trained = {**opened, "trained": True, "next_seq": 4294967295, "fps": 59.94, "delay": 1 / 60}
     text("opened_trained", {**trained, "extra": 1}, {"error": "ok", **trained})
     for name in ("session", "vertices", "trained"):
         text(f"opened_without_{name}", {k: v for k, v in opened.items() if k != name},
@@ -225,6 +279,8 @@ def main():
     frames()
     opens()
     bad_texts()
+    client_messages()
+    json_poses()
     server_messages()
     print(f"{len(list(CASES.iterdir()))} cases")
 

@@ -76,21 +76,32 @@ static void check_members(struct message *message, const char *from, const char 
 
 static void every_member_is_described(void **state) {
   (void)state;
-  struct message message = {.type = MESSAGE_OPEN};
-  message_open_init(&message.open);
-  strcpy(message.open.resume, "token");
-  check_members(&message, "\n  schemas:\n    open:\n", "\n    opened:\n      type");
-  memset(&message, 0, sizeof message);
-  message.type = MESSAGE_OPENED;
-  check_members(&message, "\n    opened:\n      type: object", "\n    checkpoint:\n      type");
-  memset(&message, 0, sizeof message);
-  message.type = MESSAGE_CHECKPOINT;
-  strcpy(message.checkpoint.token, "token");
-  check_members(&message, "\n    checkpoint:\n      type: object", "\n    error:\n      type");
-  memset(&message, 0, sizeof message);
-  message.type = MESSAGE_ERROR;
-  message.error.has_seq = 1;
-  check_members(&message, "\n    error:\n      type: object", NULL);
+  // In the document's order; each schema ends where the next begins.
+  static const enum message_type order[] = {MESSAGE_OPEN,       MESSAGE_OPENED, MESSAGE_SHAPE,
+                                            MESSAGE_POSE,       MESSAGE_PING,   MESSAGE_STATS,
+                                            MESSAGE_CHECKPOINT, MESSAGE_ERROR};
+  static const char *const schemas[] = {"open",  "opened",     "shape", "pose", "ping",
+                                        "stats", "checkpoint", "error", NULL};
+  for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+    char from[64], to[64];
+    struct message message = {.type = order[i]};
+    if (order[i] == MESSAGE_OPEN) {
+      message_open_init(&message.open);
+      strcpy(message.open.resume, "token");
+    }
+    if (order[i] == MESSAGE_CHECKPOINT)
+      strcpy(message.checkpoint.token, "token");
+    if (order[i] == MESSAGE_PING)
+      message.ping.kind = MESSAGE_ID_NUMBER;
+    if (order[i] == MESSAGE_STATS)
+      message.stats.has_values = 1;
+    if (order[i] == MESSAGE_ERROR)
+      message.error.has_seq = 1;
+    snprintf(from, sizeof from, "\n    %s:\n      type: object", schemas[i]);
+    if (schemas[i + 1])
+      snprintf(to, sizeof to, "\n    %s:\n      type: object", schemas[i + 1]);
+    check_members(&message, from, schemas[i + 1] ? to : NULL);
+  }
 }
 
 int main(void) {

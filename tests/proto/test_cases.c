@@ -97,6 +97,9 @@ static void check_open(json_t *expect, const struct message_open *open) {
   check_text(expect, "output", outputs[open->output]);
   check_text(expect, "encoding", encodings[open->encoding]);
   check_text(expect, "delivery", open->delivery == MESSAGE_DELIVERY_LATEST ? "latest" : "all");
+  check_text(expect, "format", open->format == MESSAGE_FORMAT_JSON ? "json" : "binary");
+  check_text(expect, "glitch", open->glitch == MESSAGE_GLITCH_HOLD ? "hold" : "pass");
+  check_number(expect, "keepalive", open->keepalive);
   check_number(expect, "checkpoint_every", open->checkpoint_every);
   check_text(expect, "resume", open->resume);
 }
@@ -110,6 +113,41 @@ static void check_opened(json_t *expect, const struct message_opened *opened) {
   check_number(expect, "fps", opened->fps);
   check_number(expect, "next_seq", opened->next_seq);
   assert_int_equal(opened->trained, json_is_true(field(expect, "trained")));
+  check_number(expect, "delay", opened->delay);
+}
+
+static void check_pose(json_t *expect, const struct frame_pose *pose) {
+  check_text(expect, "type", "pose");
+  check_number(expect, "seq", pose->header.seq);
+  check_number(expect, "timestamp", pose->header.timestamp);
+  check_floats(expect, "pose", pose->pose, FRAME_POSE_JOINTS * 3);
+  check_floats(expect, "trans", pose->trans, 3);
+}
+
+static void check_ping(json_t *expect, const char *type, const struct message_ping *ping) {
+  check_text(expect, "type", type);
+  json_t *id = json_object_get(expect, "id");
+  assert_int_equal(ping->kind, !id                   ? MESSAGE_ID_NONE
+                               : json_is_integer(id) ? MESSAGE_ID_NUMBER
+                                                     : MESSAGE_ID_TEXT);
+  if (ping->kind == MESSAGE_ID_NUMBER)
+    assert_int_equal(ping->number, json_integer_value(id));
+  if (ping->kind == MESSAGE_ID_TEXT)
+    check_text(expect, "id", ping->text);
+}
+
+static void check_stats(json_t *expect, const struct message_stats *stats) {
+  check_text(expect, "type", "stats");
+  assert_int_equal(stats->has_values, json_object_get(expect, "frames_in") != NULL);
+  if (!stats->has_values)
+    return;
+  check_number(expect, "frames_in", (double)stats->frames_in);
+  check_number(expect, "frames_out", (double)stats->frames_out);
+  check_number(expect, "skipped", (double)stats->skipped);
+  check_number(expect, "held", (double)stats->held);
+  check_number(expect, "gaps", (double)stats->gaps);
+  check_number(expect, "latency_p50_ms", stats->latency_p50_ms);
+  check_number(expect, "latency_p99_ms", stats->latency_p99_ms);
 }
 
 static void check_checkpoint(json_t *expect, const struct message_checkpoint *checkpoint) {
@@ -139,6 +177,28 @@ static void run_message(json_t *expect, const uint8_t *bytes, size_t size) {
     break;
   case MESSAGE_OPENED:
     check_opened(expect, &message.opened);
+    break;
+  case MESSAGE_SHAPE:
+    check_text(expect, "type", "shape");
+    check_floats(expect, "betas", message.shape.betas, MESSAGE_BETAS_KEPT);
+    break;
+  case MESSAGE_RESET:
+    check_text(expect, "type", "reset");
+    break;
+  case MESSAGE_KEEPALIVE:
+    check_text(expect, "type", "keepalive");
+    break;
+  case MESSAGE_POSE:
+    check_pose(expect, &message.pose.frame);
+    break;
+  case MESSAGE_PING:
+    check_ping(expect, "ping", &message.ping);
+    break;
+  case MESSAGE_PONG:
+    check_ping(expect, "pong", &message.ping);
+    break;
+  case MESSAGE_STATS:
+    check_stats(expect, &message.stats);
     break;
   case MESSAGE_CHECKPOINT:
     check_checkpoint(expect, &message.checkpoint);

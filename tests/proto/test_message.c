@@ -39,6 +39,9 @@ static struct message an_open(void) {
   message.open.output = FRAME_LATENT;
   message.open.encoding = FRAME_I16;
   message.open.delivery = MESSAGE_DELIVERY_LATEST;
+  message.open.format = MESSAGE_FORMAT_JSON;
+  message.open.glitch = MESSAGE_GLITCH_HOLD;
+  message.open.keepalive = 0.5;
   message.open.checkpoint_every = UINT32_MAX;
   memset(message.open.resume, 'A', MESSAGE_TOKEN_MAX - 1);
   return message;
@@ -54,7 +57,8 @@ static struct message an_opened(void) {
                                            .latents = 64,
                                            .fps = 60,
                                            .next_seq = UINT32_MAX,
-                                           .trained = 1};
+                                           .trained = 1,
+                                           .delay = 1.0 / 60};
   return message;
 }
 
@@ -99,6 +103,9 @@ static void an_open_reads_back_as_written(void **state) {
   assert_int_equal(back.open.output, message.open.output);
   assert_int_equal(back.open.encoding, message.open.encoding);
   assert_int_equal(back.open.delivery, message.open.delivery);
+  assert_int_equal(back.open.format, message.open.format);
+  assert_int_equal(back.open.glitch, message.open.glitch);
+  assert_true(back.open.keepalive == 0.5);
   assert_int_equal(back.open.checkpoint_every, message.open.checkpoint_every);
   assert_string_equal(back.open.resume, message.open.resume);
 }
@@ -128,6 +135,84 @@ static void an_opened_reads_back_as_written(void **state) {
   assert_true(back.opened.fps == 60);
   assert_int_equal(back.opened.next_seq, UINT32_MAX);
   assert_int_equal(back.opened.trained, 1);
+  assert_true(back.opened.delay == 1.0 / 60);
+}
+
+static void small_messages_read_back_as_written(void **state) {
+  (void)state;
+  struct message message = {.type = MESSAGE_SHAPE}, back;
+  message.shape.betas[9] = -1.5f;
+  round_trip(&message, &back);
+  assert_memory_equal(back.shape.betas, message.shape.betas, sizeof message.shape.betas);
+  message = (struct message){.type = MESSAGE_RESET};
+  round_trip(&message, &back);
+  message = (struct message){.type = MESSAGE_KEEPALIVE};
+  round_trip(&message, &back);
+  message = (struct message){.type = MESSAGE_PING};
+  round_trip(&message, &back);
+  assert_int_equal(back.ping.kind, MESSAGE_ID_NONE);
+  message.ping = (struct message_ping){.kind = MESSAGE_ID_NUMBER, .number = INT64_MIN};
+  round_trip(&message, &back);
+  assert_true(back.ping.kind == MESSAGE_ID_NUMBER && back.ping.number == INT64_MIN);
+  message = (struct message){.type = MESSAGE_PONG};
+  message.ping = (struct message_ping){.kind = MESSAGE_ID_TEXT, .text = "\"é"};
+  round_trip(&message, &back);
+  assert_string_equal(back.ping.text, "\"é");
+  message = (struct message){.type = MESSAGE_STATS};
+  round_trip(&message, &back);
+  assert_int_equal(back.stats.has_values, 0);
+  message.stats = (struct message_stats){1, 2, 3, 4, 5, 6, 7.5, 8.25};
+  round_trip(&message, &back);
+  assert_memory_equal(&back.stats, &message.stats, sizeof back.stats);
+  message = (struct message){.type = MESSAGE_POSE};
+  message.pose.frame.header.seq = 9;
+  message.pose.frame.pose[65] = 0.1f;
+  message.pose.frame.trans[2] = -3;
+  round_trip(&message, &back);
+  assert_int_equal(back.pose.frame.header.seq, 9);
+  assert_memory_equal(back.pose.frame.pose, message.pose.frame.pose, sizeof back.pose.frame.pose);
+  assert_true(back.pose.frame.trans[2] == -3);
+}
+
+// Against base64 decoded here, digit by digit.
+static size_t base64_read(const char *text, uint8_t *out) {
+  static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  size_t size = 0;
+  uint32_t bits = 0;
+  for (size_t i = 0; text[i] && text[i] != '='; i++) {
+    const char *digit = strchr(digits, text[i]);
+    assert_non_null(digit);
+    bits = bits << 6 | (uint32_t)(digit - digits);
+    if (i % 4)
+      out[size++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
+  }
+  assert_int_equal(strlen(text) % 4, 0);
+  return size;
+}
+
+static void a_result_is_json_whose_data_is_the_payload(void **state) {
+  (void)state;
+  const struct frame_header header = {
+      .kind = FRAME_VERTICES, .encoding = FRAME_I16, .seq = UINT32_MAX, .timestamp = -1.0 / 3e300};
+  uint8_t payload[64], back[64];
+  for (size_t i = 0; i < sizeof payload; i++)
+    payload[i] = (uint8_t)(i * 37 + 200);
+  for (size_t size = 0; size <= sizeof payload; size++) {
+    char *text = malloc(result_text_size(size));
+    size_t length = result_text_write(&header, payload, size, text);
+    assert_true(length <= result_text_size(size));
+    json_t *object = json_loadb(text, length, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(object);
+    assert_string_equal(json_string_value(json_object_get(object, "type")), "result");
+    assert_string_equal(json_string_value(json_object_get(object, "kind")), "vertices");
+    assert_string_equal(json_string_value(json_object_get(object, "encoding")), "i16");
+    assert_true(json_integer_value(json_object_get(object, "seq")) == UINT32_MAX);
+    assert_true(json_real_value(json_object_get(object, "timestamp")) == header.timestamp);
+    assert_int_equal(base64_read(json_string_value(json_object_get(object, "data")), back), size);
+    assert_memory_equal(back, payload, size);
+    json_decref(object);
+    free(text);
+  }
 }
 
 static void a_checkpoint_reads_back_as_written(void **state) {
@@ -297,6 +382,8 @@ int main(void) {
       cmocka_unit_test(an_open_reads_back_as_written),
       cmocka_unit_test(the_defaults_read_back_as_defaults),
       cmocka_unit_test(an_opened_reads_back_as_written),
+      cmocka_unit_test(small_messages_read_back_as_written),
+      cmocka_unit_test(a_result_is_json_whose_data_is_the_payload),
       cmocka_unit_test(a_checkpoint_reads_back_as_written),
       cmocka_unit_test(an_error_of_any_text_is_valid_json),
       cmocka_unit_test(every_truncation_is_refused),
