@@ -575,6 +575,10 @@ size_t track_state_size(const struct track *track) {
   return track->lane->state_floats * sizeof(float);
 }
 
+const float *track_state_betas(const struct track *track, const void *state) {
+  return (const float *)state + track->lane->betas_at;
+}
+
 // Nothing waits, so the compute thread left the state alone before it handed the last result over.
 void track_save(const struct track *track, void *state) {
   assert(track->waiting == 0);

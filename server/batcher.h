@@ -93,6 +93,8 @@ size_t track_in_flight(const struct track *track);
 // latents of the newest frames. The same network goes on from it, in this process or another on the
 // same kind of machine, as if nothing had happened. All zeros is the start of a sequence.
 size_t track_state_size(const struct track *track); // bytes
+// The betas [10] in such a block.
+const float *track_state_betas(const struct track *track, const void *state);
 // Only while no frame is waiting or being stepped: after the last result was taken, or before the
 // first push.
 void track_save(const struct track *track, void *state);

@@ -27,10 +27,11 @@ static const struct option options[] = {
      200000, NULL, 0,
      "Sockets open at once, streams included; 0 is max-sessions + 64, so that probes are answered "
      "when every session is taken."},
-    {"max-message", "BYTES", "DSNET_MAX_MESSAGE", OPTION_INT, AT(max_message), "16384", 1024,
+    {"max-message", "BYTES", "DSNET_MAX_MESSAGE", OPTION_INT, AT(max_message), "65536", 1024,
      16777216, NULL, 0,
      "Largest WebSocket message accepted, counted over all its fragments; a larger one closes with "
-     "1009."},
+     "1009. An open message that resumes carries a state token, of some 6 kB for the built-in "
+     "model."},
     {"frames-in-flight", "N", "DSNET_FRAMES_IN_FLIGHT", OPTION_INT, AT(frames_in_flight), "4", 1,
      1024, NULL, 0,
      "Frames of one session that may be waiting, computed or unsent; at that number its socket is "
@@ -50,6 +51,13 @@ static const struct option options[] = {
      "learns from /readyz that it is leaving. SIGINT and a second SIGTERM do without."},
     {"drain-timeout", "S", "DSNET_DRAIN_TIMEOUT", OPTION_REAL, AT(drain_timeout), "10", 0.1, 3600,
      NULL, 0, "Seconds after SIGTERM by which the process has ended, whatever its clients do."},
+    {"state-key-file", "FILE", "DSNET_STATE_KEY_FILES", OPTION_LIST, AT(state_key_files), NULL, 0,
+     0, NULL, 0,
+     "File of 32 random bytes under which state tokens are sealed; repeatable: the first seals, "
+     "all "
+     "open. Replicas share it. Without it tokens end with the process."},
+    {"token-max-age", "S", "DSNET_TOKEN_MAX_AGE", OPTION_REAL, AT(token_max_age), "3600", 1,
+     31536000, NULL, 0, "Seconds after which a state token is refused as expired."},
     {"allowed-origin", "ORIGIN", "DSNET_ALLOWED_ORIGINS", OPTION_LIST, AT(allowed_origins), NULL, 0,
      0, NULL, 0,
      "Origin whose pages may open streams; repeatable. Without it any may. Clients that send no "
@@ -108,8 +116,10 @@ int config_parse(struct config *config, int argc, char *const *argv, struct dsne
 
 void config_free(struct config *config) {
   free(config->models.storage);
+  free(config->state_key_files.storage);
   free(config->allowed_origins.storage);
-  config->models.storage = config->allowed_origins.storage = NULL;
+  config->models.storage = config->state_key_files.storage = NULL;
+  config->allowed_origins.storage = NULL;
 }
 
 unsigned config_connections(const struct config *config) {

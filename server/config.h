@@ -26,7 +26,9 @@ struct config {
   long long max_message;     // bytes of one WebSocket message
   long long frames_in_flight;
   double idle_timeout, handshake_timeout, close_timeout, drain_grace, drain_timeout; // seconds
-  struct option_list allowed_origins;                                                // empty: any
+  struct option_list state_key_files; // none: a key of this process
+  double token_max_age;               // seconds
+  struct option_list allowed_origins; // empty: any
   const char *log_level;
   bool check_config, print_config, options_markdown, version;
 };

@@ -8,6 +8,7 @@
 #include "log.h"
 #include "models.h"
 #include "server.h"
+#include "token.h"
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
@@ -41,10 +42,11 @@ static void report_models(const struct models *models) {
   }
 }
 
-static int serve(const struct config *config, const struct models *models) {
+static int serve(const struct config *config, const struct models *models,
+                 const struct token_keys *keys) {
   struct dsnet_error error = {0};
   struct server *server;
-  if (server_new(&server, config, models, &error) < 0)
+  if (server_new(&server, config, models, keys, &error) < 0)
     return fail(EXIT_FAILED, &error);
   printf("dsnetd: listening on %s\n", server_url(server));
   fflush(stdout);
@@ -58,6 +60,7 @@ int main(int argc, char **argv) {
   struct dsnet_error error = {0};
   struct config config;
   struct models models;
+  struct token_keys *keys = NULL;
   int status = EXIT_OK;
   int outcome = config_parse(&config, argc, argv, &error);
   if (outcome == OPTIONS_HELP)
@@ -71,13 +74,15 @@ int main(int argc, char **argv) {
   signal(SIGPIPE, SIG_IGN);
   json_object_seed(0); // before any thread, as Jansson asks
   log_set_level(config.log_level);
-  if (models_load(&models, &config, &error) < 0) {
+  if (models_load(&models, &config, &error) < 0 ||
+      token_keys_load(&keys, &config.state_key_files, &error) < 0) {
     status = fail(EXIT_FAILED, &error);
   } else {
     report_models(&models);
     if (!config.check_config)
-      status = serve(&config, &models);
+      status = serve(&config, &models, keys);
   }
+  token_keys_free(keys);
   models_free(&models);
   config_free(&config);
   return status;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "models.h"
 
+#include <sodium/crypto_generichash.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,21 @@ static int check_body(const struct models *models, const struct net *net, const 
   return 0;
 }
 
+// The tag's number changes with the meaning of a track's state, so that a server of another version
+// refuses a token instead of going on from numbers that it would misread.
+static void identify(uint8_t identity[TOKEN_IDENTITY_SIZE], const struct net *net,
+                     const struct body *body) {
+  static const char tag[] = "dsnet state 1";
+  uint8_t hash[NET_HASH_SIZE];
+  net_hash(net, hash);
+  crypto_generichash_state state;
+  crypto_generichash_init(&state, NULL, 0, TOKEN_IDENTITY_SIZE);
+  crypto_generichash_update(&state, (const uint8_t *)tag, sizeof tag - 1);
+  crypto_generichash_update(&state, hash, sizeof hash);
+  crypto_generichash_update(&state, body_hash(body), BODY_HASH_SIZE);
+  crypto_generichash_final(&state, identity, TOKEN_IDENTITY_SIZE);
+}
+
 static int add(struct models *models, const char *name, size_t length, struct net *net,
                struct dsnet_error *error) {
   models->items[models->count].net = net;
@@ -29,6 +45,7 @@ static int add(struct models *models, const char *name, size_t length, struct ne
   models->count++;
   if (!models->items[models->count - 1].name)
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  identify(models->items[models->count - 1].identity, net, models->body);
   return check_body(models, net, models->items[models->count - 1].name, error);
 }
 

@@ -9,6 +9,7 @@
 #include "body/body.h"
 #include "config.h"
 #include "net/net.h"
+#include "token.h"
 
 struct models {
   struct body *body; // the one they all belong to
@@ -16,6 +17,7 @@ struct models {
   struct {
     char *name;
     struct net *net;
+    uint8_t identity[TOKEN_IDENTITY_SIZE]; // of the network and the body, for state tokens
   } items[OPTION_LIST_MAX];
 };
 

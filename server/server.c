@@ -199,7 +199,7 @@ static void start_handles(struct server *server) {
 }
 
 int server_new(struct server **out, const struct config *config, const struct models *models,
-               struct dsnet_error *error) {
+               const struct token_keys *keys, struct dsnet_error *error) {
   *out = NULL;
   int result = raise_descriptor_limit(config, error);
   if (result < 0)
@@ -225,8 +225,11 @@ int server_new(struct server **out, const struct config *config, const struct mo
   server->streams = (struct streams){
       .loop = &server->loop,
       .config = config,
-      .models = models,
-      .batcher = server->batcher,
+      .services = {.batcher = server->batcher,
+                   .models = models,
+                   .keys = keys,
+                   .token_max_age_ms = milliseconds(config->token_max_age),
+                   .max_message = (size_t)config->max_message},
       .log_limit = &server->log_limit,
       .returned = on_returned,
       .user = server,

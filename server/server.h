@@ -37,9 +37,9 @@ struct server {
   int status; // what server_run returns
 };
 
-// Binds the port and starts the compute threads. The settings and models must outlive the server.
+// Binds the port and starts the compute threads. Settings, models and keys must outlive the server.
 int server_new(struct server **server, const struct config *config, const struct models *models,
-               struct dsnet_error *error);
+               const struct token_keys *keys, struct dsnet_error *error);
 // "http://127.0.0.1:8080", with the port that was bound.
 const char *server_url(const struct server *server);
 // Serves until SIGTERM or SIGINT has been answered. 0 after an orderly end, 1 after a forced one.

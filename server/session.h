@@ -2,6 +2,10 @@
 // The dsnet.v1 conversation of one connection (DESIGN: streaming protocol): `open`, then pose
 // frames. Turns messages into frames pushed to the session's track, and says what to answer. A
 // message that cannot be used leaves the session as it was. Event loop only; knows no socket.
+//
+// A checkpoint is the session as it is after a frame. Those of every so many frames come with that
+// frame's result. One that is asked for is of the last frame taken, and can be made only when that
+// has been stepped; until then the connection does not read on.
 #ifndef DSNET_SERVER_SESSION_H
 #define DSNET_SERVER_SESSION_H
 
@@ -11,9 +15,19 @@
 
 #include "batcher.h"
 #include "models.h"
+#include "token.h"
 #include "wire/message.h"
 
 #define SESSION_ID_LENGTH 32 // hexadecimal digits
+
+// What all sessions work with.
+struct session_services {
+  struct batcher *batcher;
+  const struct models *models;
+  const struct token_keys *keys;
+  uint64_t token_max_age_ms;
+  size_t max_message; // bytes of a client's message, which a token must fit into
+};
 
 struct session {
   struct track *track; // NULL until opened
@@ -22,6 +36,11 @@ struct session {
   float betas[FEATURES_BETAS];
   bool any_frame; // seq of the last accepted frame is in last_seq
   uint32_t last_seq;
+  double fps;                // of the client's poses
+  uint32_t checkpoint_every; // 0: only when asked for
+  uint32_t since_checkpoint; // frames taken since the last of those
+  bool checkpoint_wanted;    // by the client or a shutdown
+  size_t awaited;            // frames taken whose results session_take has not seen
   char id[SESSION_ID_LENGTH + 1];
 };
 
@@ -29,15 +48,26 @@ struct session {
 void session_close(struct session *session);
 
 // Handles one message. Returns true when `reply` is to be sent: `opened`, or an error.
-bool session_text(struct session *session, struct batcher *batcher, const struct models *models,
-                  void *owner, const char *text, size_t size, struct message *reply);
+bool session_text(struct session *session, const struct session_services *services, void *owner,
+                  const char *text, size_t size, struct message *reply);
 bool session_frame(struct session *session, const uint8_t *bytes, size_t size,
                    struct message *reply);
 
 // Frames accepted whose results have not been released.
 size_t session_in_flight(const struct session *session);
 
-// Writes the frame's headers before the payload and fills result->outgoing but for its release.
-void session_seal(struct result *result);
+// Asks for a checkpoint, if there is a frame to go on after.
+void session_want_checkpoint(struct session *session);
+// Whether it can be made now.
+bool session_checkpoint_due(const struct session *session);
+// Fills `reply` with the checkpoint that is due, or with an error when it cannot be made.
+void session_checkpoint(struct session *session, const struct session_services *services,
+                        struct message *reply);
+
+// Takes a result of the session's track: writes the frame's headers before the payload and fills
+// result->outgoing but for its release. Returns true when `reply`, a checkpoint or an error, is to
+// be sent after it.
+bool session_take(struct session *session, const struct session_services *services,
+                  struct result *result, struct message *reply);
 
 #endif

@@ -143,20 +143,24 @@ static ssize_t read_socket(void *user, uint8_t *bytes, size_t size) {
 }
 
 static bool has_room(const struct stream *stream) {
+  if (stream->session.checkpoint_wanted) // it is of the frames taken so far
+    return false;
   size_t frames = (size_t)stream->streams->config->frames_in_flight;
   return session_in_flight(&stream->session) < frames && stream->ws.queued < frames + REPLIES_MAX;
 }
 
 static void send_reply(struct stream *stream, const struct message *reply) {
-  char text[1024];
+  char text[MESSAGE_SIZE_MAX + 1];
   size_t length = message_write(reply, text, sizeof text);
   if (!length || websocket_queue_text(&stream->ws, text, length)) {
     websocket_fail(&stream->ws, WEBSOCKET_INTERNAL, "out of memory");
     return;
   }
   if (reply->type == MESSAGE_OPENED)
-    log_stream(stream, LOG_LEVEL_INFO, "session_opened", reply->opened.model);
-  else
+    log_stream(stream, LOG_LEVEL_INFO,
+               stream->session.any_frame ? "session_resumed" : "session_opened",
+               reply->opened.model);
+  else if (reply->type == MESSAGE_ERROR)
     log_client_event(stream->streams->log_limit, now(stream), LOG_LEVEL_INFO, "message_refused",
                      stream_name(stream), "%s: %s", reply->error.code, reply->error.text);
 }
@@ -166,7 +170,7 @@ static void receive_message(void *user, bool text, const uint8_t *bytes, size_t 
   struct streams *streams = stream->streams;
   struct message reply;
   stream->last_message = now(stream);
-  bool answer = text ? session_text(&stream->session, streams->batcher, streams->models, stream,
+  bool answer = text ? session_text(&stream->session, &streams->services, stream,
                                     (const char *)bytes, size, &reply)
                      : session_frame(&stream->session, bytes, size, &reply);
   if (answer)
@@ -272,6 +276,16 @@ static void arm(struct stream *stream) {
     stream_leave(stream, "the socket cannot be polled");
 }
 
+// Sends the checkpoint that was asked for, once it can be made.
+static void send_checkpoint(struct stream *stream) {
+  bool open = stream->state == STREAM_SERVING || stream->state == STREAM_FINISHING;
+  if (!open || !session_checkpoint_due(&stream->session))
+    return;
+  struct message reply;
+  session_checkpoint(&stream->session, &stream->streams->services, &reply);
+  send_reply(stream, &reply);
+}
+
 // Reads on when a stream that was paused has room again. Whether it did.
 static bool resume(struct stream *stream) {
   if (!stream->ws.paused || !has_room(stream))
@@ -289,6 +303,7 @@ static void stream_advance(struct stream *stream) {
       stream_leave(stream, "the peer takes no more data");
       return;
     }
+    send_checkpoint(stream);
     more = resume(stream);
     if (!change_state(stream)) {
       stream_leave(stream, stream->ws.close_sent ? "closed" : "the peer has gone");
@@ -369,19 +384,23 @@ void stream_start(struct streams *streams, int fd, struct MHD_UpgradeResponseHan
 static void release_result(struct outgoing *outgoing, void *user) {
   struct stream *stream = user;
   void *result = (char *)outgoing - offsetof(struct result, outgoing);
-  result_release(stream->streams->batcher, result);
+  result_release(stream->streams->services.batcher, result);
 }
 
 void streams_deliver(struct streams *streams) {
   // First every result to its stream, then every stream to its socket: a stream that leaves while
   // it writes must not have results further down the list.
   struct stream *dirty = NULL;
-  for (struct result *result = batcher_take(streams->batcher), *next; result; result = next) {
+  for (struct result *result = batcher_take(streams->services.batcher), *next; result;
+       result = next) {
     next = result->next;
     struct stream *stream = track_owner(result->track);
-    session_seal(result);
+    struct message reply;
+    bool checkpoint = session_take(&stream->session, &streams->services, result, &reply);
     result->outgoing.release = release_result;
     websocket_queue(&stream->ws, &result->outgoing);
+    if (checkpoint)
+      send_reply(stream, &reply);
     if (!stream->dirty) {
       stream->dirty = true;
       stream->next_dirty = dirty;
@@ -413,6 +432,8 @@ void streams_sweep(struct streams *streams) {
 void streams_finish(struct streams *streams, uint16_t code, const char *reason) {
   for (struct stream *stream = streams->first, *next; stream; stream = next) {
     next = stream->next;
+    if (stream->state == STREAM_SERVING)
+      session_want_checkpoint(&stream->session);
     start_finishing(stream, code, reason);
     stream_advance(stream);
   }

@@ -11,10 +11,9 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "batcher.h"
 #include "config.h"
 #include "log.h"
-#include "models.h"
+#include "session.h"
 
 struct stream;
 struct MHD_UpgradeResponseHandle;
@@ -23,8 +22,7 @@ struct MHD_UpgradeResponseHandle;
 struct streams {
   uv_loop_t *loop;
   const struct config *config;
-  const struct models *models;
-  struct batcher *batcher;
+  struct session_services services;
   struct log_limit *log_limit;
   // A socket was given back: libmicrohttpd must run to close it. Calls may be gathered.
   void (*returned)(void *user);
@@ -46,7 +44,8 @@ void streams_deliver(struct streams *streams);
 // Applies the idle and close time-outs. To be called now and then; the times are as coarse as that.
 void streams_sweep(struct streams *streams);
 
-// Lets every stream answer what it has received and close with `code`.
+// Lets every stream answer what it has received, gives those that can go on elsewhere a checkpoint,
+// and closes them with `code`.
 void streams_finish(struct streams *streams, uint16_t code, const char *reason);
 
 // Drops every stream as it is. They have left when the loop has run and `leaving` is 0.

@@ -35,7 +35,7 @@ struct token_keys {
   struct key keys[];
 };
 
-// Keys --------------------------------------------------------------------------------------------
+// Keys -------------------------------------------------------------------------------------------
 
 // Appends the key that follows from keys->master.
 static void derive(struct token_keys *keys) {
@@ -130,7 +130,7 @@ void token_keys_free(struct token_keys *keys) {
   sodium_free(keys); // wipes
 }
 
-// Tokens ------------------------------------------------------------------------------------------
+// Tokens -----------------------------------------------------------------------------------------
 
 bool token_seal(const struct token_keys *keys, const uint8_t identity[TOKEN_IDENTITY_SIZE],
                 uint64_t now_ms, const void *content, size_t size, char *out) {

@@ -122,6 +122,8 @@ static void take_message(struct session *session, uint64_t now) {
     take_opened(session, &message.opened, now);
   else if (message.type == MESSAGE_OPEN)
     session_fail(session, STREAM_PROTOCOL, 1002, "the server sent \"open\"");
+  else if (message.type == MESSAGE_CHECKPOINT)
+    return; // nothing here resumes a session
   else if (message.error.has_seq && session->state == SESSION_STREAMING)
     transfer_take_error(session, &message.error);
   else

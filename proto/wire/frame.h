@@ -52,9 +52,9 @@ struct frame_header {
   X(NOT_OPEN, "not_open", "frames need an open session")                                           \
   X(ALREADY_OPEN, "already_open", "this connection has an open session")                           \
   X(UNSUPPORTED, "unsupported", "the server does not offer this option")                           \
-  X(BAD_TOKEN, "bad_token", "the state token cannot be opened here")                               \
-  X(EXPIRED_TOKEN, "expired_token", "the state token is too old")                                  \
-  X(WRONG_MODEL, "wrong_model", "the state token belongs to another model or body")                \
+  X(BAD_TOKEN, "bad_token", "the state token is altered, or no key here opens it")                 \
+  X(EXPIRED_TOKEN, "expired_token", "the state token is too old, or from the future")              \
+  X(WRONG_MODEL, "wrong_model", "the state token is of another model or body")                     \
   X(OVERLOADED, "overloaded", "the server is full")                                                \
   X(INTERNAL, "internal", "the server failed; the session is not harmed")
 

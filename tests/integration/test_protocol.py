@@ -145,8 +145,8 @@ class FrameTest(ServerTest):
             (1007, [frame(TEXT, b"ab", fin=False), frame(0, b"\xff")]),
             (1009, [frame(BINARY, b"x", length=1 << 20)]),
             (1009, [frame(BINARY, b"x", length=1 << 62)]),
-            (1009, [frame(BINARY, b"x" * 9000, fin=False), frame(0, b"x" * 9000)]),
-            (1009, [frame(BINARY, b"x" * 100, fin=False)] + [frame(0, b"x" * 100, fin=False)] * 170),
+            (1009, [frame(BINARY, b"x" * 40000, fin=False), frame(0, b"x" * 40000)]),
+            (1009, [frame(BINARY, b"x" * 100, fin=False)] + [frame(0, b"x" * 100, fin=False)] * 700),
         ]
         for code, frames in cases:
             self.assertEqual(self.close_code(*frames), code, frames[0][:16])

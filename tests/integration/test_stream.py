@@ -139,8 +139,9 @@ class StreamTest(unittest.TestCase):
             ("unsupported", b'{"type":"open","output":"latent"}'),
             ("unsupported", b'{"type":"open","encoding":"f16"}'),
             ("unsupported", b'{"type":"open","fps":30}'),
-            ("unsupported", b'{"type":"open","checkpoint_every":10}'),
-            ("unsupported", b'{"type":"open","resume":"token"}'),
+            ("bad_token", b'{"type":"open","resume":"token"}'),
+            ("not_open", b'{"type":"checkpoint"}'),
+            ("bad_type", b'{"type":"checkpoint","seq":1,"token":"token"}'),
         ]
         with Client(self.server) as client:
             for code, text in cases:
@@ -219,6 +220,7 @@ class ShutdownTest(unittest.TestCase):
         for seq in range(3):
             client.receive()
         server.process.send_signal(signal.SIGTERM)
+        self.assertEqual(json.loads(client.receive())["type"], "checkpoint")
         with self.assertRaises(Closed) as closed:
             client.receive()
         self.assertEqual(closed.exception.code, 1012)

@@ -13,7 +13,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "net/net.h"
 #include "token.h"
+#include "wire/message.h"
 
 enum { SIZE = 100, LENGTH = TOKEN_LENGTH(SIZE), BYTES = SIZE + TOKEN_OVERHEAD };
 
@@ -297,6 +299,16 @@ static void another_model_refuses(void **state) {
   token_keys_free(keys);
 }
 
+static void the_state_of_the_largest_network_fits_a_message(void **state) {
+  (void)state;
+  const size_t rest = 4096; // betas, what a session counts, and so on
+  const struct feature_set *set;
+  for (size_t i = 0; (set = feature_set_at(i)); i++) {
+    size_t floats = (size_t)2 * NET_LAYERS_MAX * NET_HIDDEN_MAX + set->memory;
+    assert_true(TOKEN_LENGTH(floats * sizeof(float) + rest) < MESSAGE_TOKEN_MAX);
+  }
+}
+
 static void a_file_that_is_no_key_is_named(void **state) {
   (void)state;
   uint8_t bytes[TOKEN_KEY_SIZE + 1];
@@ -367,6 +379,7 @@ int main(void) {
       IN_FOLDER(the_first_key_seals_and_all_open),
       cmocka_unit_test(age_is_limited_and_clocks_may_differ_a_little),
       cmocka_unit_test(another_model_refuses),
+      cmocka_unit_test(the_state_of_the_largest_network_fits_a_message),
       IN_FOLDER(a_file_that_is_no_key_is_named),
       IN_FOLDER(a_key_of_zeros_is_refused),
       IN_FOLDER(a_link_to_a_key_is_followed),
