@@ -202,6 +202,47 @@ static void twist(const struct generate_settings *settings, double time,
   }
 }
 
+// Straight punches from a guard, left and right in turn, the trunk and the hips turning into each.
+static void punch(const struct generate_settings *settings, double time,
+                  struct generate_pose *pose) {
+  start(pose);
+  double size = fmin(settings->amplitude, 1.3), phase = 0.9 * settings->rate * time;
+  double out[2] = {hump(fraction(phase) / 0.45), hump(fraction(phase + 0.5) / 0.45)};
+  double angle = -0.5 * size * (out[LEFT] - out[RIGHT]);
+  pose->pelvis[1] -= 0.06 + 0.02 * size * (out[LEFT] + out[RIGHT]);
+  pose->pelvis[2] = 0.03 * size * (out[LEFT] + out[RIGHT]);
+  turn(pose, PELVIS, 1, 0.35 * angle);
+  turn_spine(pose, 1, 0.9 * angle);
+  turn_spine(pose, 0, 0.1);
+  turn(pose, HEAD, 1, -0.9 * angle);
+  for (enum side side = LEFT; side <= RIGHT; side++) {
+    place_arm(pose, side, ARMS_DOWN, 0.5 + 0.9 * size * out[side], 2.1 - 1.5 * size * out[side]);
+    place_leg(pose, side, 0.12 * mirror(side) - pose->pelvis[2], 0, 0.12, 0);
+    turn(pose, HIP + (int)side, 1, -0.35 * angle);
+  }
+}
+
+// The shoulders shaken forward and back, the hips from side to side a little slower.
+static void shimmy(const struct generate_settings *settings, double time,
+                   struct generate_pose *pose) {
+  start(pose);
+  double t = settings->rate * time, size = settings->amplitude;
+  double shoulders = 0.2 * size * wave(2.4 * t), sway = 0.025 * size * wave(1.8 * t);
+  pose->pelvis[0] = sway;
+  pose->pelvis[1] -= 0.04 + 0.008 * size * wave(3.6 * t);
+  turn(pose, PELVIS, 2, 2.5 * sway);
+  turn_spine(pose, 2, -2.5 * sway);
+  turn_spine(pose, 1, shoulders);
+  turn_spine(pose, 0, 0.04);
+  turn(pose, HEAD, 1, -0.9 * shoulders);
+  for (enum side side = LEFT; side <= RIGHT; side++) {
+    turn(pose, COLLAR + (int)side, 1, 0.6 * shoulders);
+    place_arm(pose, side, 0.6, 0.1, 0.7);
+    place_leg(pose, side, 0, 0, 0.08 - mirror(side) * sway / 0.85, 0);
+    turn(pose, HIP + (int)side, 2, -2.5 * sway);
+  }
+}
+
 // Where a walker's foot is, from under the hip, at `phase` of its stride: left behind by the body
 // at constant speed during stance, then brought to the front by the cubic that sets off and lands
 // at that same speed, so that it neither slips nor jerks.
@@ -273,6 +314,8 @@ static const struct generate_kind kinds[] = {
     {"run", "running in place", 6, run},
     {"twist", "turning the trunk from side to side", 6, twist},
     {"jacks", "jumping jacks", 6, jacks},
+    {"punch", "straight punches, left and right in turn", 6, punch},
+    {"shimmy", "shaking the shoulders and the hips", 6, shimmy},
     {"walk", "walking forward", 8, walk},
 };
 

@@ -15,7 +15,7 @@ link() { ln -sf "$(realpath "$1")" "$2/$(basename "${1%_poses.npz}" .npz).npz"; 
 for clip in "$clips"/*.npz; do
   if [[ $(basename "$clip") =~ $held ]]; then link "$clip" "$work/held"; else link "$clip" "$work/train"; fi
 done
-for kind in hop run twist jacks walk stand; do
+for kind in hop run twist jacks punch shimmy walk stand; do
   folder=train
   [ $kind = jacks ] && folder=held
   for rate in 0.7 0.9 1.1 1.4; do

@@ -126,9 +126,9 @@ static void feet_stand_on_the_floor_and_leave_it_to_jump(void **state) {
   static const struct {
     const char *kind;
     float least, most;
-  } cases[] = {{"stand", 0, 0.02f},     {"twist", 0, 0.02f},   {"walk", 0, 0.02f},
-               {"run", 0.02f, 0.05f},   {"hop", 0.07f, 0.11f}, {"jacks", 0.05f, 0.1f},
-               {"sample", 0.07f, 0.11f}};
+  } cases[] = {{"stand", 0, 0.02f},   {"twist", 0, 0.02f},   {"walk", 0, 0.02f},
+               {"run", 0.02f, 0.05f}, {"hop", 0.07f, 0.11f}, {"jacks", 0.05f, 0.1f},
+               {"punch", 0, 0.02f},   {"shimmy", 0, 0.02f},  {"sample", 0.07f, 0.11f}};
   const struct generate_settings settings = {1, 1};
   struct body *body;
   assert_int_equal(builtin_body_load(&body, NULL), 0);
