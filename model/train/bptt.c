@@ -27,7 +27,7 @@ int bptt_new(struct bptt **out, const struct weights_layout *layout, size_t stre
   int result = 0;
   for (size_t k = 0; result == 0 && k < layout->layers; k++)
     result = lstm_window_init(&bptt->layers[k], weights_layer_inputs(layout, k), layout->hidden,
-                              streams, frames, error);
+                              streams, frames, k > 0, error);
   bptt->dh = memory_alloc(frames * streams * layout->hidden, sizeof(float));
   bptt->dh_below = memory_alloc(frames * streams * layout->hidden, sizeof(float));
   if (result == 0 && (!bptt->dh || !bptt->dh_below))

@@ -13,6 +13,7 @@
 #include <stddef.h>
 
 #include "base/error.h"
+#include "nn/gemm.h"
 
 // What the forward pass keeps for the backward pass. Visible to train/ and its tests.
 struct lstm_window {
@@ -23,10 +24,17 @@ struct lstm_window {
   float *tanh_c; // [T][B][H]
   float *dh;     // [B][H] gradient that comes from the next frame
   float *dc;     // [B][H]
+  float *sums;   // [B][4H] what the state before adds to the gates
+  float **rows;  // [T B] where the rows of a product go
+  // The weights as the products of a window need them, packed once for all its frames: from inputs
+  // to gates and back.
+  struct gemm_weights ih, hh, ih_back, hh_back;
+  float *packed_ih, *packed_hh, *packed_ih_back, *packed_hh_back;
 };
 
+// `back_to_inputs`: the backward pass will be asked for dx.
 int lstm_window_init(struct lstm_window *window, size_t inputs, size_t hidden, size_t streams,
-                     size_t frames, struct dsnet_error *error);
+                     size_t frames, bool back_to_inputs, struct dsnet_error *error);
 void lstm_window_deinit(struct lstm_window *window);
 
 // From h[0] and c[0], which the caller has set, and x [frames][B][F].
@@ -34,9 +42,9 @@ void lstm_window_forward(struct lstm_window *window, const float *weight_ih, con
                          const float *bias, const float *x, size_t frames);
 
 // After forward with the same arguments: from dh_out [frames][B][H], the gradient of the loss at
-// h[1..], adds to the gradients of the weights and writes dx [frames][B][F] unless it is NULL. The
-// gradient stops at the window's start (truncated back-propagation: the state carried over is
-// taken as given).
+// h[1..], adds to the gradients of the weights and writes dx [frames][B][F] unless it is NULL
+// (which it must be without back_to_inputs). The gradient stops at the window's start (truncated
+// back-propagation: the state carried over is taken as given).
 void lstm_window_backward(struct lstm_window *window, const float *weight_ih,
                           const float *weight_hh, const float *x, size_t frames,
                           const float *dh_out, float *d_weight_ih, float *d_weight_hh,
