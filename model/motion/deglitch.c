@@ -13,6 +13,11 @@
 #define GAP          0.25 // seconds: bad steps nearer than this belong to one stretch
 #define BRIDGE_SPEED 0.4  // mean speed of a bridge, of the limit; easing peaks at 1.5 times it
 #define PASSES_MAX   40
+#define TRUNK_SPEED  0.6 // of the limit: pelvis and spine carry most of the body and turn slower
+
+static bool is_trunk(int joint) {
+  return joint == 0 || joint == 3 || joint == 6 || joint == 9;
+}
 
 // One joint's rotations as unit quaternions [frames][4].
 struct track {
@@ -185,8 +190,9 @@ int clip_deglitch(struct clip *clip, double speed, struct deglitch_report *repor
     return dsnet_error_set(error, DSNET_ENOMEM, "no memory to mend the clip");
   }
   // Rounding to float may add a little to a step that is just slow enough.
-  const double limit = speed * (1 - 1e-4);
+  const double most = speed * (1 - 1e-4);
   for (int joint = 0; joint < JOINTS; joint++) {
+    double limit = is_trunk(joint) ? TRUNK_SPEED * most : most;
     track_read(&track, clip, joint);
     memcpy(original.q, track.q, clip->frames * sizeof *track.q);
     size_t spans = track_pass(&track, 0, limit), left = spans;

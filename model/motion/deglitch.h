@@ -17,14 +17,14 @@ struct deglitch_report {
 // The highest angular speed of any joint of a clip, root included, from frame to frame (rad/s).
 double clip_joint_speed(const struct clip *clip);
 
-// In each joint's rotations, every stretch whose speed passes `speed` (rad/s; glitches less than a
-// quarter of a second apart are one) is replaced by a bridge: slerp from the motion carried on from
-// before it to the motion carried back from after it, eased in and out, so that rotation and
-// angular velocity are continuous. A stretch too short for its angle is widened until the bridge
-// itself is slow enough; at an end of the clip the good side is held. Frames outside the stretches
-// are untouched, bit for bit; translation is not changed. Afterwards no joint is faster than
-// `speed`. `report` may be NULL. DSNET_EVALUE for a speed that is not positive; on failure the clip
-// is as it was.
+// In each joint's rotations, every stretch whose speed passes `speed` (rad/s; three fifths of it
+// for pelvis and spine; glitches less than a quarter of a second apart are one) is replaced by a
+// bridge: slerp from the motion carried on from before it to the motion carried back from after it,
+// eased in and out, so that rotation and angular velocity are continuous. A stretch too short for
+// its angle is widened until the bridge itself is slow enough; at an end of the clip the good side
+// is held. Frames outside the stretches are untouched, bit for bit; translation is not changed.
+// Afterwards no joint is faster than `speed`. `report` may be NULL. DSNET_EVALUE for a speed that
+// is not positive; on failure the clip is as it was.
 int clip_deglitch(struct clip *clip, double speed, struct deglitch_report *report,
                   struct dsnet_error *error);
 

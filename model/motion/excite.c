@@ -9,7 +9,6 @@
 
 #define JOINTS 22
 #define TONES  6
-#define SMOOTH 0.05 // seconds, standard deviation of the smoothing in time
 
 // A sum of random sines, amplitude falling with frequency so that no tone's speed outweighs the
 // others', scaled to a root mean square.
@@ -74,54 +73,15 @@ static void joint_rotation(const struct clip *clip, size_t frame, size_t joint, 
   quaternion_from_vector(vector, q);
 }
 
-// The joint's rotation averaged over its neighbours in time with Gaussian weights: quaternions
-// added up on one hemisphere.
-static void smooth_joint(const struct clip *clip, size_t frame, size_t joint, double q[4]) {
-  size_t reach = (size_t)ceil(3 * SMOOTH * clip->fps);
-  size_t first = frame > reach ? frame - reach : 0;
-  size_t last = frame + reach < clip->frames ? frame + reach : clip->frames - 1;
-  double centre[4], norm = 0;
-  joint_rotation(clip, frame, joint, centre);
-  memset(q, 0, 4 * sizeof *q);
-  for (size_t t = first; t <= last; t++) {
-    double other[4], x = ((double)t - (double)frame) / clip->fps / SMOOTH;
-    joint_rotation(clip, t, joint, other);
-    double dot = 0, weight = exp(-0.5 * x * x);
-    for (int i = 0; i < 4; i++)
-      dot += centre[i] * other[i];
-    for (int i = 0; i < 4; i++)
-      q[i] += (dot < 0 ? -weight : weight) * other[i];
-  }
-  for (int i = 0; i < 4; i++)
-    norm += q[i] * q[i];
-  for (int i = 0; i < 4; i++)
-    q[i] /= sqrt(norm);
-}
-
-static void smooth_trans(const struct clip *clip, size_t frame, double trans[3]) {
-  size_t reach = (size_t)ceil(3 * SMOOTH * clip->fps);
-  size_t first = frame > reach ? frame - reach : 0;
-  size_t last = frame + reach < clip->frames ? frame + reach : clip->frames - 1;
-  double sum = 0;
-  memset(trans, 0, 3 * sizeof *trans);
-  for (size_t t = first; t <= last; t++) {
-    double x = ((double)t - (double)frame) / clip->fps / SMOOTH, weight = exp(-0.5 * x * x);
-    sum += weight;
-    for (int i = 0; i < 3; i++)
-      trans[i] += weight * (double)clip->trans[t * 3 + (size_t)i];
-  }
-  for (int i = 0; i < 3; i++)
-    trans[i] /= sum;
-}
-
 static void excite_frame(const struct clip *clip, const struct excitation *e, size_t frame,
                          float *pose, float *trans) {
   double time = (double)frame / clip->fps, level = envelope(e, time);
   double place[3], about[3] = {0, 0, e->heading}, turn[4];
+  const float *own = clip->trans + 3 * frame;
   quaternion_from_vector(about, turn);
   for (size_t j = 0; j < JOINTS; j++) {
     double q[4], extra[4], vector[3];
-    smooth_joint(clip, frame, j, q);
+    joint_rotation(clip, frame, j, q);
     for (int i = 0; i < 3; i++)
       vector[i] = level * e->strength[j] * signal_at(&e->joints[j][i], time);
     quaternion_from_vector(vector, extra);
@@ -132,9 +92,8 @@ static void excite_frame(const struct clip *clip, const struct excitation *e, si
     for (size_t i = 0; i < 3; i++)
       pose[3 * j + i] = (float)vector[i];
   }
-  smooth_trans(clip, frame, place);
   for (int i = 0; i < 3; i++)
-    place[i] += level * signal_at(&e->root[i], time);
+    place[i] = (double)own[i] + level * signal_at(&e->root[i], time);
   trans[0] = (float)(cos(e->heading) * place[0] - sin(e->heading) * place[1]);
   trans[1] = (float)(sin(e->heading) * place[0] + cos(e->heading) * place[1]);
   trans[2] = (float)place[2];

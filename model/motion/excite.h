@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Motion that shows how tissue answers, as one identifies a system: a clip, smoothed, whose joints
-// are turned and whose root is turned and shaken by band-limited random signals, in bouts with
-// rests between them so that free decay is seen too, in a random heading. Natural motion alone
-// leaves most of what the tissue can do unseen.
+// Motion that shows how tissue answers, as one identifies a system: a clip whose joints are turned
+// and whose root is turned and shaken by band-limited random signals, in bouts with rests between
+// them so that free decay is seen too, in a random heading. Natural motion alone leaves most of
+// what the tissue can do unseen.
 #ifndef DSNET_MOTION_EXCITE_H
 #define DSNET_MOTION_EXCITE_H
 

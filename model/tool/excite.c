@@ -5,16 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "command.h"
 #include "inputs.h"
 #include "motion/deglitch.h"
 #include "motion/excite.h"
+#include "motion/smooth.h"
 
 struct settings {
   struct option_list clips;
   const char *output;
   long long variants, seed;
-  double rotation, shake, longest;
+  double rotation, shake, smooth, longest;
 };
 
 #define MEMBER(name) .offset = offsetof(struct settings, name)
@@ -49,7 +51,8 @@ static const struct option options[] = {
      .fallback = "0.12",
      .min = 0,
      .max = 1,
-     .help = "Root mean square of a joint's extra turn."},
+     .help = "Root mean square of a joint's extra turn in the last variant; the others have "
+             "less, down to a quarter."},
     {.name = "shake",
      .argument = "METRES",
      .type = OPTION_REAL,
@@ -57,7 +60,15 @@ static const struct option options[] = {
      .fallback = "0.012",
      .min = 0,
      .max = 0.5,
-     .help = "Root mean square of the root's extra displacement."},
+     .help = "The same of the root's extra displacement."},
+    {.name = "smooth",
+     .argument = "HZ",
+     .type = OPTION_REAL,
+     MEMBER(smooth),
+     .fallback = "8",
+     .min = 0,
+     .max = 1000,
+     .help = "Low-pass of the clip before it is perturbed; 0 leaves it as it is."},
     {.name = "longest",
      .argument = "S",
      .type = OPTION_REAL,
@@ -65,7 +76,7 @@ static const struct option options[] = {
      .fallback = "20",
      .min = 1,
      .max = 3600,
-     .help = "Cut clips to this many seconds."},
+     .help = "Each variant is a stretch of at most this many seconds, drawn from the clip."},
 };
 
 static const struct option_table table = {
@@ -101,36 +112,55 @@ static uint64_t seed_of(uint64_t seed, const char *stem, long long variant) {
   return (hash ^ (uint64_t)variant) * 0x100000001b3u;
 }
 
-static int prepare(const char *path, double longest, struct clip **clip,
-                   struct dsnet_error *error) {
+static int prepare(const char *path, double smooth, struct clip **clip, struct dsnet_error *error) {
   struct clip *raw;
   int result = input_clip_load(&raw, path, error);
   if (result < 0)
     return result;
   result = clip_deglitch(raw, DEGLITCH_SPEED, NULL, error);
+  if (result == 0 && smooth > 0)
+    result = clip_smooth(raw, smooth, error);
   if (result == 0)
     result = clip_resample(raw, 60, clip, error);
   clip_free(raw);
-  if (result == 0 && (double)(*clip)->frames > longest * 60)
-    (*clip)->frames = (size_t)(longest * 60);
   return result;
+}
+
+// The share of the full excitation that variant k of n gets: 1/4 to 1, so that motion which is
+// nearly natural is among them.
+static double strength_of(long long k, long long n) {
+  return n > 1 ? 0.25 + 0.75 * (double)k / (double)(n - 1) : 1;
+}
+
+// A view of `frames` frames at most, from a place that depends on the seed.
+static struct clip stretch_of(const struct clip *clip, size_t frames, uint64_t seed) {
+  struct clip stretch = *clip;
+  if (clip->frames <= frames)
+    return stretch;
+  struct random_state random;
+  random_init(&random, seed);
+  size_t first = random_bits(&random) % (clip->frames - frames + 1);
+  stretch.frames = frames;
+  stretch.pose += first * CLIP_POSE_SIZE;
+  stretch.trans += 3 * first;
+  return stretch;
 }
 
 static int excite_file(const struct settings *settings, size_t index, struct dsnet_error *error) {
   struct clip *clip;
   char stem[128];
-  int result = prepare(settings->clips.items[index], settings->longest, &clip, error);
+  int result = prepare(settings->clips.items[index], settings->smooth, &clip, error);
   if (result < 0)
     return result;
   stem_of(settings->clips.items[index], stem, sizeof stem);
   for (long long k = 0; result == 0 && k < settings->variants; k++) {
-    struct excite_settings excite =
-        excite_settings_default(seed_of((uint64_t)settings->seed, stem, k));
-    excite.rotation = settings->rotation;
-    excite.shake = settings->shake;
-    struct clip *excited;
+    uint64_t seed = seed_of((uint64_t)settings->seed, stem, k);
+    struct excite_settings excite = excite_settings_default(seed);
+    excite.rotation = settings->rotation * strength_of(k, settings->variants);
+    excite.shake = settings->shake * strength_of(k, settings->variants);
+    struct clip stretch = stretch_of(clip, (size_t)(settings->longest * clip->fps), seed), *excited;
     char *path = NULL;
-    result = excite_clip(clip, &excite, &excited, error);
+    result = excite_clip(&stretch, &excite, &excited, error);
     if (result < 0)
       break;
     if (asprintf(&path, "%s/%s-x%lld.npz", settings->output, stem, k) < 0)

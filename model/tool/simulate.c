@@ -16,6 +16,7 @@
 #include "interrupt.h"
 #include "io/npz.h"
 #include "motion/deglitch.h"
+#include "motion/smooth.h"
 #include "sim/simulation.h"
 #include "simulate_jobs.h"
 
@@ -26,7 +27,7 @@ struct settings {
   struct option_list clips;
   const char *output, *body, *betas_file, *pairing;
   long long subjects, seed, first, jobs, layers, deflate;
-  double edge;
+  double edge, smooth;
   bool deglitch, resume;
 };
 
@@ -81,6 +82,14 @@ static const struct option options[] = {
      .type = OPTION_FLAG,
      .offset = offsetof(struct settings, deglitch),
      .help = "Bridge joint speeds over 25 rad/s before simulating."},
+    {.name = "smooth",
+     .argument = "HZ",
+     .type = OPTION_REAL,
+     .offset = offsetof(struct settings, smooth),
+     .fallback = "0",
+     .min = 0,
+     .max = 1000,
+     .help = "Low-pass the clips before simulating, 8 for the noise of capture; 0 does not."},
     {.name = "resume",
      .type = OPTION_FLAG,
      .offset = offsetof(struct settings, resume),
@@ -210,6 +219,8 @@ static int clips_load(struct run *run, const struct settings *settings, struct d
     int code = input_clip_load(&raw, run->paths[i], error);
     if (code == DSNET_OK && settings->deglitch)
       code = clip_deglitch(raw, DEGLITCH_SPEED, NULL, error);
+    if (code == DSNET_OK && settings->smooth > 0)
+      code = clip_smooth(raw, settings->smooth, error);
     if (code == DSNET_OK)
       code = clip_resample(raw, SIMULATION_FPS, &run->clip[i], error);
     clip_free(raw);

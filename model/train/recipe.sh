@@ -7,7 +7,7 @@
 set -euo pipefail
 dsnet=$1 clips=$2 work=$3 variants=${4:-4}
 here=$(cd "$(dirname "$0")" && pwd)
-seed=1 shapes=30 held_shapes=6
+seed=1 shapes=90 held_shapes=6
 held='^(01_03|01_12|02_03|02_06|02_09|03_04)' # the real clips of splits.txt
 
 mkdir -p "$work"/{train,held,excited,data}
@@ -29,8 +29,9 @@ for clip in "$work"/train/*.npz; do
     --seed $seed --longest 15
 done
 
-simulate() { "$dsnet" simulate "$@" -o "$work/data" --seed $seed --deglitch --resume; }
-simulate "$work/excited" --subjects $shapes --pairing cycle
+simulate() { "$dsnet" simulate "$@" -o "$work/data" --seed $seed --deglitch --smooth 8 --resume; }
+# What is excited has been cleaned already.
+"$dsnet" simulate "$work/excited" -o "$work/data" --seed $seed --resume --subjects $shapes --pairing cycle
 simulate "$work/train" --subjects $shapes --pairing cycle
 simulate "$work/held" --subjects 2 --first 3
 simulate "$work/train" --subjects $held_shapes --first $shapes --pairing cycle
