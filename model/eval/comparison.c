@@ -131,19 +131,17 @@ static void print_split(const struct comparison *comparison, enum split split, b
           comparison->metrics[0][split].frames);
   fputs(
       markdown
-          ? "| | mean mm | RMSE mm | worst 5% mm | velocity mm/s | explained | us a frame |\n"
-            "|---|---|---|---|---|---|---|\n"
-          : "                                    mean mm  RMSE mm  worst 5%  velocity  explained  "
-            "us/frame\n",
+          ? "| | mean mm | RMSE mm | worst 5% mm | velocity mm/s | explained |\n"
+            "|---|---|---|---|---|---|\n"
+          : "                                    mean mm  RMSE mm  worst 5%  velocity  explained\n",
       out);
   for (size_t r = 0; r < comparison->count; r++) {
     const struct metrics *m = &comparison->metrics[r][split];
     fprintf(out,
-            markdown ? "| %s | %.3f | %.3f | %.2f | %.1f | %.3f | %.0f |\n"
-                     : "%-34s  %8.3f %8.3f %9.2f %9.1f %10.3f %9.0f\n",
+            markdown ? "| %s | %.3f | %.3f | %.2f | %.1f | %.3f |\n"
+                     : "%-34s  %8.3f %8.3f %9.2f %9.1f %10.3f\n",
             comparison->rows[r].name, metrics_mean_mm(m), metrics_rmse_mm(m), metrics_worst_mm(m),
-            metrics_velocity_mms(m, DYNA_FPS), metrics_explained(m),
-            1e6 * comparison->seconds[r] / comparison->frames);
+            metrics_velocity_mms(m, DYNA_FPS), metrics_explained(m));
   }
 }
 
@@ -173,9 +171,34 @@ static void print_regions(const struct comparison *comparison, bool markdown, FI
   }
 }
 
+// What a frame costs: one session alone, many at once, and the physics over either.
+static void print_times(const struct comparison *comparison, bool markdown, FILE *out) {
+  static const char head[] = "one session, us a frame", many[] = "64 at once",
+                    gain[] = "physics takes times as long";
+  fprintf(out,
+          markdown ? "\n**Time on one core**\n\n| | %s | %s | %s |\n|---|---|---|---|\n"
+                   : "\ntime on one core%42s%14s%30s\n",
+          head, many, gain);
+  for (size_t r = 0; r < comparison->count; r++) {
+    double one = 1e6 * comparison->seconds[r] / comparison->frames;
+    double batch = comparison->rows[r].batch_us;
+    char times[2][16] = {"", ""};
+    if (batch > 0)
+      snprintf(times[0], sizeof times[0], "%.1f", batch);
+    if (comparison->physics_us > 0 && batch > 0)
+      snprintf(times[1], sizeof times[1], "%.0f", comparison->physics_us / batch);
+    fprintf(out, markdown ? "| %s | %.1f | %s | %s |\n" : "%-34s%24.1f%14s%30s\n",
+            comparison->rows[r].name, one, times[0], times[1]);
+  }
+  if (comparison->physics_us > 0)
+    fprintf(out, markdown ? "| %s | %.1f | %s | %s |\n" : "%-34s%24.1f%14s%30s\n",
+            "the physics itself", comparison->physics_us, "", "1");
+}
+
 void comparison_print(const struct comparison *comparison, bool markdown, FILE *out) {
   for (int split = SPLIT_UNSEEN_MOTION; split < SPLIT_COUNT; split++)
     if (comparison->metrics[0][split].frames > 0)
       print_split(comparison, (enum split)split, markdown, out);
   print_regions(comparison, markdown, out);
+  print_times(comparison, markdown, out);
 }

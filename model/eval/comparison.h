@@ -17,6 +17,7 @@ struct comparison {
   struct metrics (*metrics)[SPLIT_COUNT]; // [COMPARISON_ROWS_MAX]
   double seconds[COMPARISON_ROWS_MAX];    // spent predicting
   double frames;
+  double physics_us; // microseconds of a frame of the simulation (eval/timing); 0: not measured
 };
 
 int comparison_init(struct comparison *comparison, struct dsnet_error *error);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "eval/timing.h"
 
 struct zero {
   size_t values;
@@ -23,7 +24,8 @@ void predictor_zero(struct predictor *predictor, size_t vertices) {
   struct zero *zero = malloc(sizeof *zero);
   if (zero)
     zero->values = 3 * vertices;
-  *predictor = (struct predictor){"zero", zero, zero_predict, free};
+  *predictor =
+      (struct predictor){.name = "zero", .context = zero, .predict = zero_predict, .release = free};
 }
 
 // Cholesky factor of the decoder's Gram matrix, and room for a frame's coefficients.
@@ -98,7 +100,10 @@ int predictor_floor(struct predictor *predictor, const struct net *net, struct d
   struct least_squares *ls = calloc(1, sizeof *ls);
   if (!ls)
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
-  *predictor = (struct predictor){"subspace alone (floor)", ls, floor_predict, least_squares_free};
+  *predictor = (struct predictor){.name = "subspace alone (floor)",
+                                  .context = ls,
+                                  .predict = floor_predict,
+                                  .release = least_squares_free};
   ls->net = net;
   ls->latent = net_config(net)->latent;
   ls->values = 3 * net_config(net)->vertices;
@@ -149,5 +154,6 @@ int predictor_net(struct predictor *predictor, const struct net *net, const char
   session->state = memory_alloc(net_state_size(net), sizeof *session->state);
   if (!session->state)
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
-  return net_scratch_new(&session->scratch, net, 1, error);
+  int result = net_scratch_new(&session->scratch, net, 1, error);
+  return result < 0 ? result : timing_net_batch(&predictor->batch_us, net, error);
 }

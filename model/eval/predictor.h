@@ -22,6 +22,7 @@ struct predictor_frame {
 
 struct predictor {
   char name[64];
+  double batch_us; // microseconds of a frame when TIMING_BATCH sessions share a step; 0: it cannot
   void *context;
   void (*predict)(void *context, const struct predictor_frame *frame, float *displacement);
   void (*release)(void *context);

@@ -168,7 +168,10 @@ int predictor_springs(struct predictor *predictor, const struct body *body, stru
   struct springs *s = calloc(1, sizeof *s);
   if (!s)
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
-  *predictor = (struct predictor){"zero-restlength springs", s, springs_predict, springs_free};
+  *predictor = (struct predictor){.name = "zero-restlength springs",
+                                  .context = s,
+                                  .predict = springs_predict,
+                                  .release = springs_free};
   s->vertices = body_vertices(body);
   for (size_t c = 0; c < CHOICES; c++)
     s->choices[c] = transition_of(grid_hertz[c / DAMPINGS], grid_damping[c % DAMPINGS]);

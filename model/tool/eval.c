@@ -6,6 +6,7 @@
 
 #include "command.h"
 #include "eval/comparison.h"
+#include "eval/timing.h"
 #include "inputs.h"
 #include "interrupt.h"
 #include "nn/gemm.h"
@@ -147,6 +148,8 @@ static int compare(const struct settings *s, struct inputs *in, struct compariso
   if (result == 0)
     result = comparison_run(comparison, in->dyna, in->body, in->splits, (size_t)s->longest, show,
                             (void *)"comparing", error);
+  if (result == 0)
+    result = timing_physics(&comparison->physics_us, in->dyna, in->body, in->splits, error);
   if (isatty(STDERR_FILENO))
     fputs("\r\033[K", stderr);
   if (result == 0)
