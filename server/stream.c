@@ -103,6 +103,8 @@ static void start_closing(struct stream *stream, uint16_t code, const char *reas
 static void start_finishing(struct stream *stream, uint16_t code, const char *reason) {
   if (stream->state != STREAM_SERVING)
     return;
+  if (!stream->ws.close_received) // its peer may want to go on elsewhere, or later
+    session_want_checkpoint(&stream->session);
   stream->state = STREAM_FINISHING;
   stream->finish_code = code;
   stream->finish_reason = reason;
@@ -432,8 +434,6 @@ void streams_sweep(struct streams *streams) {
 void streams_finish(struct streams *streams, uint16_t code, const char *reason) {
   for (struct stream *stream = streams->first, *next; stream; stream = next) {
     next = stream->next;
-    if (stream->state == STREAM_SERVING)
-      session_want_checkpoint(&stream->session);
     start_finishing(stream, code, reason);
     stream_advance(stream);
   }

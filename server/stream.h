@@ -44,8 +44,7 @@ void streams_deliver(struct streams *streams);
 // Applies the idle and close time-outs. To be called now and then; the times are as coarse as that.
 void streams_sweep(struct streams *streams);
 
-// Lets every stream answer what it has received, gives those that can go on elsewhere a checkpoint,
-// and closes them with `code`.
+// Lets every stream answer what it has received, send a checkpoint, and close with `code`.
 void streams_finish(struct streams *streams, uint16_t code, const char *reason);
 
 // Drops every stream as it is. They have left when the loop has run and `leaving` is 0.

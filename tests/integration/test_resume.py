@@ -434,6 +434,54 @@ class DrainTest(Folder):
         with np.load(output) as arrays:
             return arrays["displacement"].astype("<f4")
 
+    def test_a_client_that_reads_late_gets_its_results_and_its_token(self):
+        first, second = self.server(), self.server()
+        expected = run(second, 300)
+        with Client(first) as client:
+            client.open()
+            send_frames(client, range(300))  # 25 MB of results; sockets hold less
+            first.process.send_signal(signal.SIGTERM)
+            wait_until(lambda: any('"finishing"' in line for line in first.log))
+            results = []
+            while isinstance(message := client.receive(), bytes):
+                results.append(message)
+            checkpoint = json.loads(message)
+            self.assertLess(len(results), 300)
+            self.assertEqual(results, expected[:len(results)])
+            self.assertEqual(checkpoint["seq"], len(results) - 1)
+            self.assertEqual(client.close_code(), 1012)
+            client.send(CLOSE, struct.pack(">H", 1012))
+        self.assertEqual(first.wait(), 0)
+        with Client(second) as client:
+            opened = client.open(resume=checkpoint["token"])
+            send_frames(client, range(opened["next_seq"], 300))
+            self.assertEqual(receive_results(client, 300 - opened["next_seq"])[0],
+                             expected[opened["next_seq"]:])
+
+    def test_an_idle_session_is_handed_over_too(self):
+        first, second = self.server("--idle-timeout", "0.5"), self.server()
+        expected = run(second, 3)
+        with Client(first) as client:
+            client.open()
+            send_frames(client, range(2))
+            receive_results(client, 2)
+            checkpoint = receive_checkpoint(client)
+            self.assertEqual(client.close_code(), 1008)
+        with Client(second) as client:
+            self.assertEqual(client.open(resume=checkpoint["token"])["next_seq"], 2)
+            send_frames(client, [2])
+            self.assertEqual(client.receive(), expected[2])
+
+    def test_a_client_that_closes_gets_its_close_and_no_token(self):
+        with Client(self.server()) as client:
+            client.open()
+            send_frames(client, range(3))
+            client.send(CLOSE, struct.pack(">H", 1000))
+            receive_results(client, 3)
+            with self.assertRaises(Closed) as closed:
+                client.receive()
+            self.assertEqual(closed.exception.code, 1000)
+
     def test_a_session_without_a_frame_gets_no_token(self):
         server = self.server()
         with Client(server) as client:
