@@ -2,15 +2,20 @@
 #include "stream/upgrade.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 #include "wire/handshake.h"
 #include "wire/message.h"
 #include "wire/text.h"
+
+#define RETRY_AFTER_MAX 1e9 // seconds, some thirty years
 
 size_t upgrade_request_write(char *out, size_t size, const struct stream_url *url, const char *key,
                              const char *token) {
@@ -147,9 +152,50 @@ static enum upgrade_status check_upgrade(const struct headers *headers, const ch
   return UPGRADE_DONE;
 }
 
+// Seconds from now that a Retry-After names as a number or as a date (RFC 9110, section 10.2.3); 0
+// for what is neither, or past.
+static double seconds_of(const char *retry_after) {
+  struct tm date = {0};
+  const char *end = strptime(retry_after, "%a, %d %b %Y %H:%M:%S GMT", &date);
+  if (end && !*end) {
+    double seconds = difftime(timegm(&date), time(NULL));
+    return seconds > 0 ? fmin(seconds, RETRY_AFTER_MAX) : 0;
+  }
+  size_t digits = strspn(retry_after, "0123456789");
+  return digits && digits < 10 && !retry_after[digits] ? strtod(retry_after, NULL) : 0;
+}
+
+static enum upgrade_status refuse(struct upgrade_response *response, const char *reason,
+                                  const struct headers *headers) {
+  const char *after = headers->retry_after, *hint = "";
+  if (after)
+    response->retry_after = seconds_of(after);
+  if (response->status == 401 || response->status == 403)
+    hint = " (does it want a --token?)";
+  else if (response->status < 400 || response->status == 404 || response->status == 405)
+    hint = " (is it a dsnetd, and the path its stream's?)";
+  return answer(response, UPGRADE_REFUSED, "the server answered %d%s%s%s%s%s", response->status,
+                *reason ? " " : "", reason, after ? ", retry after " : "", after ? after : "",
+                hint);
+}
+
+// Whether what has come can still become "HTTP/1.".
+static bool starts_as_http(const char *bytes, size_t size) {
+  static const char start[] = "HTTP/1.";
+  size_t length = strlen(start);
+  return memcmp(bytes, start, size < length ? size : length) == 0;
+}
+
 enum upgrade_status upgrade_response_read(const char *bytes, size_t size, const char *key,
                                           struct upgrade_response *response) {
   memset(response, 0, sizeof *response);
+  // A TLS record of type alert or handshake and major version 3 (RFC 8446, section 5.1).
+  if (size >= 2 && (bytes[0] == 0x15 || bytes[0] == 0x16) && bytes[1] == 3)
+    return answer(response, UPGRADE_BAD,
+                  "the server speaks TLS; address the one behind the balancer, or a local TLS "
+                  "proxy");
+  if (!starts_as_http(bytes, size))
+    return answer(response, UPGRADE_BAD, "the server's answer is not HTTP: it is no dsnetd");
   size_t limit = size < UPGRADE_HEAD_MAX ? size : UPGRADE_HEAD_MAX;
   const char *end = memmem(bytes, limit, "\r\n\r\n", 4);
   if (!end && size < UPGRADE_HEAD_MAX)
@@ -172,8 +218,6 @@ enum upgrade_status upgrade_response_read(const char *bytes, size_t size, const 
   if (!response->status || !parse_headers(at, &headers))
     return answer(response, UPGRADE_BAD, "the server's answer is not HTTP");
   if (response->status != 101)
-    return answer(response, UPGRADE_REFUSED, "the server answered %d %s%s%s", response->status,
-                  reason, headers.retry_after ? ", retry after " : "",
-                  headers.retry_after ? headers.retry_after : "");
+    return refuse(response, reason, &headers);
   return check_upgrade(&headers, key, response);
 }

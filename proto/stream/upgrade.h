@@ -25,8 +25,9 @@ enum upgrade_status {
 
 struct upgrade_response {
   size_t head_size;
-  int status;     // of HTTP, 0 when the status line is not one
-  char text[256]; // REFUSED and BAD: what is wrong, one line without control characters
+  int status;         // of HTTP, 0 when the status line is not one
+  double retry_after; // seconds from now that a Retry-After names, or 0
+  char text[256];     // REFUSED and BAD: what is wrong, one line without control characters
 };
 
 // Reads the first `size` bytes of the answer, all of them on every call.

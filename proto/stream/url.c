@@ -68,7 +68,7 @@ static bool parse(struct stream_url *url, const char *rest) {
 
 int stream_url_parse(struct stream_url *url, const char *text, struct dsnet_error *error) {
   memset(url, 0, sizeof *url);
-  if (!strncasecmp(text, "wss://", 6))
+  if (!strncasecmp(text, "wss://", 6) || !strncasecmp(text, "https://", 8))
     return dsnet_error_set(error, DSNET_EUNSUPPORTED,
                            "%s: TLS is not spoken here; address the server behind the balancer, or "
                            "a local TLS proxy, with ws://",

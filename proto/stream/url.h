@@ -12,8 +12,8 @@ struct stream_url {
   char path[512];      // from the first '/', query included; "/v1/stream" when the URL has none
 };
 
-// Strict: printable ASCII, no user, no fragment. wss:// is refused with what to do instead, since
-// TLS ends at the balancer. DSNET_EVALUE or DSNET_EUNSUPPORTED.
+// Strict: printable ASCII, no user, no fragment. wss:// (and https://) is refused with what to do
+// instead, since TLS ends at the balancer. DSNET_EVALUE or DSNET_EUNSUPPORTED.
 int stream_url_parse(struct stream_url *url, const char *text, struct dsnet_error *error);
 
 #endif

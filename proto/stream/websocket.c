@@ -174,6 +174,16 @@ size_t websocket_read(struct websocket *websocket, const uint8_t *bytes, size_t 
   return used;
 }
 
+uint64_t websocket_payload_left(const struct websocket *websocket) {
+  return websocket->in_payload && !is_control(websocket->opcode) ? websocket->payload_left : 0;
+}
+
+void websocket_pass(struct websocket *websocket, size_t size, struct websocket_event *event) {
+  memset(event, 0, sizeof *event);
+  websocket->payload_left -= size;
+  read_data(websocket, NULL, size, event);
+}
+
 // Codes that may stand in a close frame: RFC 6455, section 7.4, and the IANA registry.
 static bool is_close_code(uint16_t code) {
   if (code >= 3000)

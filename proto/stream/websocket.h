@@ -61,6 +61,13 @@ struct websocket_event {
 size_t websocket_read(struct websocket *websocket, const uint8_t *bytes, size_t size,
                       struct websocket_event *event);
 
+// Bytes of a data frame's payload that are still to come before its next header; 0 outside one.
+uint64_t websocket_payload_left(const struct websocket *websocket);
+
+// Takes `size` of those bytes (at least one) as read, though nobody has seen them. The event is
+// their piece of the message, with bytes NULL.
+void websocket_pass(struct websocket *websocket, size_t size, struct websocket_event *event);
+
 // The code of a close frame's payload, 1005 when it has none, 0 when the payload is malformed.
 uint16_t websocket_close_code(const uint8_t *payload, size_t size);
 

@@ -5,8 +5,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -74,7 +76,9 @@ static void every_broken_rule_is_refused_by_name(void **state) {
       {"SSH-2.0-OpenSSH\r\n", "not HTTP", UPGRADE_BAD},
       {"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n",
        "503 Service Unavailable, retry after 2", UPGRADE_REFUSED},
-      {"HTTP/1.1 401\r\n", "401", UPGRADE_REFUSED},
+      {"\x15\x03\x03", "speaks TLS", UPGRADE_BAD},
+      {"HTTP/1.1 401\r\n", "401 (does it want a --token?)", UPGRADE_REFUSED},
+      {"HTTP/1.1 200 OK\r\n", "200 OK (is it a dsnetd", UPGRADE_REFUSED},
       {"HTTP/1.1 404 \x1b[2J\r\n", "404 ?[2J", UPGRADE_REFUSED},
   };
   for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
@@ -88,6 +92,38 @@ static void every_broken_rule_is_refused_by_name(void **state) {
   }
 }
 
+static void what_cannot_become_http_is_not_waited_for(void **state) {
+  (void)state;
+  struct upgrade_response response;
+  assert_int_equal(upgrade_response_read("SS", 2, KEY, &response), UPGRADE_BAD);
+  assert_int_equal(upgrade_response_read("HTTP/2", 6, KEY, &response), UPGRADE_BAD);
+  assert_int_equal(upgrade_response_read("HTTP/1.1 ", 9, KEY, &response), UPGRADE_MORE);
+}
+
+static double retry_after(const char *value) {
+  char text[256];
+  struct upgrade_response response;
+  snprintf(text, sizeof text, "HTTP/1.1 503 Full\r\nRetry-After: %s\r\n\r\n", value);
+  assert_int_equal(read_head(text, strlen(text), &response), UPGRADE_REFUSED);
+  return response.retry_after;
+}
+
+static void a_retry_after_is_seconds_or_a_date(void **state) {
+  (void)state;
+  assert_true(retry_after("120") == 120);
+  assert_true(retry_after("0") == 0);
+  assert_true(retry_after("-5") == 0);
+  assert_true(retry_after("soon") == 0);
+  assert_true(retry_after("99999999999999999999") == 0);
+  assert_true(retry_after("Wed, 21 Oct 2015 07:28:00 GMT") == 0); // past
+  assert_true(retry_after("Fri, 31 Dec 9999 23:59:59 GMT") == 1e9);
+  char text[64];
+  time_t later = time(NULL) + 100000;
+  strftime(text, sizeof text, "%a, %d %b %Y %H:%M:%S GMT", gmtime(&later));
+  double seconds = retry_after(text);
+  assert_true(seconds > 90000 && seconds <= 100000);
+}
+
 static void a_nul_byte_is_not_http(void **state) {
   (void)state;
   static const char text[] = STATUS UPGRADE "X: \0" CONNECT ACCEPT PROTOCOL "\r\n";
@@ -99,6 +135,7 @@ static void an_endless_head_is_refused(void **state) {
   (void)state;
   char text[UPGRADE_HEAD_MAX + 100];
   memset(text, 'a', sizeof text);
+  memcpy(text, "HTTP/1.1 ", 9);
   struct upgrade_response response;
   assert_int_equal(read_head(text, UPGRADE_HEAD_MAX - 1, &response), UPGRADE_MORE);
   assert_int_equal(read_head(text, UPGRADE_HEAD_MAX, &response), UPGRADE_BAD);
@@ -170,6 +207,7 @@ static void wrong_addresses_are_refused(void **state) {
       "ws://a?x",
       "ws://\xc3\xa9",
       "wss://a",
+      "https://a",
   };
   for (size_t i = 0; i < sizeof urls / sizeof urls[0]; i++) {
     struct stream_url url;
@@ -191,6 +229,8 @@ int main(void) {
       cmocka_unit_test(a_right_answer_is_taken_when_it_is_whole),
       cmocka_unit_test(names_and_tokens_may_have_any_case),
       cmocka_unit_test(every_broken_rule_is_refused_by_name),
+      cmocka_unit_test(what_cannot_become_http_is_not_waited_for),
+      cmocka_unit_test(a_retry_after_is_seconds_or_a_date),
       cmocka_unit_test(a_nul_byte_is_not_http),
       cmocka_unit_test(an_endless_head_is_refused),
       cmocka_unit_test(the_request_says_what_rfc_6455_wants),

@@ -163,6 +163,46 @@ static void long_messages_pass_in_every_form_of_length(void **state) {
   }
 }
 
+// A message of two fragments with a ping between them, of which only the headers are read.
+static void a_payload_can_be_passed_without_a_look(void **state) {
+  (void)state;
+  static const uint8_t first[] = {0x02, 0x05, 'a'}, ping[] = {0x89, 0x00}, second[] = {0x80, 0x03};
+  struct websocket websocket = {.message_max = 8};
+  struct websocket_event event;
+  assert_int_equal(websocket_payload_left(&websocket), 0);
+  assert_int_equal(websocket_read(&websocket, first, sizeof first, &event), sizeof first);
+  assert_int_equal(event.size, 1);
+  assert_int_equal(websocket_payload_left(&websocket), 4);
+  for (uint64_t left = 4; left; left -= 2) {
+    websocket_pass(&websocket, 2, &event);
+    assert_int_equal(event.type, WEBSOCKET_EVENT_DATA);
+    assert_int_equal(event.size, 2);
+    assert_null(event.bytes);
+    assert_false(event.end);
+    assert_int_equal(websocket_payload_left(&websocket), left - 2);
+  }
+  websocket_read(&websocket, ping, sizeof ping, &event);
+  assert_int_equal(event.type, WEBSOCKET_EVENT_CONTROL);
+  assert_int_equal(websocket_payload_left(&websocket), 0);
+  websocket_read(&websocket, second, sizeof second, &event);
+  assert_int_equal(websocket_payload_left(&websocket), 3);
+  websocket_pass(&websocket, 3, &event);
+  assert_true(event.end);
+  assert_int_equal(event.opcode, WEBSOCKET_BINARY);
+  // The parser is where a read would have left it.
+  websocket_read(&websocket, (const uint8_t *)"\x81\x01x", 3, &event);
+  assert_true(event.end && event.opcode == WEBSOCKET_TEXT);
+}
+
+static void a_control_payload_is_not_passed(void **state) {
+  (void)state;
+  static const uint8_t part[] = {0x89, 0x04, 'p'};
+  struct websocket websocket = {.message_max = 8};
+  struct websocket_event event;
+  websocket_read(&websocket, part, sizeof part, &event);
+  assert_int_equal(websocket_payload_left(&websocket), 0);
+}
+
 static void broken_rules_are_named(void **state) {
   (void)state;
   EXPECT("\xc1\x01x", "!a reserved bit is set");
@@ -230,6 +270,8 @@ int main(void) {
       cmocka_unit_test(messages_come_out_however_they_are_cut),
       cmocka_unit_test(control_frames_stand_between_fragments),
       cmocka_unit_test(long_messages_pass_in_every_form_of_length),
+      cmocka_unit_test(a_payload_can_be_passed_without_a_look),
+      cmocka_unit_test(a_control_payload_is_not_passed),
       cmocka_unit_test(broken_rules_are_named),
       cmocka_unit_test(a_message_over_the_limit_is_refused_at_its_header),
       cmocka_unit_test(nothing_is_read_after_a_broken_rule),
