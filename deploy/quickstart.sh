@@ -66,7 +66,7 @@ $ready || { echo "quickstart: the server was not ready within ten seconds" >&2; 
 
 step "sample clip"
 status=0
-build/quickstart/proto/stream/dsnet-stream sample --url "ws://127.0.0.1:$port/v1/stream" || status=$?
+build/quickstart/proto/stream/dsnet-stream sample --server "ws://127.0.0.1:$port/v1/stream" || status=$?
 
 if $once; then
   stop_server

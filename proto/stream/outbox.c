@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/outbox.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <sodium.h>
 
@@ -20,12 +22,12 @@ bool outbox_has_room(const struct outbox *outbox, enum websocket_opcode opcode, 
   return size <= OUTBOX_SIZE && size + WEBSOCKET_HEADER_MAX + reserve <= room;
 }
 
-bool outbox_put_frame(struct outbox *outbox, enum websocket_opcode opcode, const uint8_t *payload,
-                      size_t size) {
+bool outbox_put_frame(struct outbox *outbox, struct mask_pool *masks, enum websocket_opcode opcode,
+                      const uint8_t *payload, size_t size) {
   if (!outbox_has_room(outbox, opcode, size))
     return false;
-  outbox->used += websocket_frame_write(outbox->bytes + outbox->used, opcode, payload, size,
-                                        next_mask(outbox->masks));
+  outbox->used +=
+      websocket_frame_write(outbox->bytes + outbox->used, opcode, payload, size, next_mask(masks));
   return true;
 }
 
@@ -37,34 +39,21 @@ bool outbox_put_bytes(struct outbox *outbox, const void *bytes, size_t size) {
   return true;
 }
 
-static void on_written(uv_write_t *request, int status) {
-  struct outbox *outbox = request->data;
-  outbox->busy = false;
-  outbox->written = outbox->submitted;
-  if (status == 0)
-    status = outbox_flush(outbox);
-  if (!outbox->busy)
-    outbox->on_drained(outbox->owner, status);
+bool outbox_is_empty(const struct outbox *outbox) {
+  return outbox->used == 0;
 }
 
-int outbox_flush(struct outbox *outbox) {
-  if (outbox->busy)
-    return 0; // on_written goes on; the buffer is only appended to meanwhile
-  size_t left = outbox->used - outbox->written;
-  uv_buf_t buffer = uv_buf_init((char *)outbox->bytes + outbox->written, (unsigned)left);
-  int sent = left ? uv_try_write(outbox->stream, &buffer, 1) : 0;
-  if (sent < 0 && sent != UV_EAGAIN)
-    return sent;
-  outbox->written += sent > 0 ? (size_t)sent : 0;
-  if (outbox->written == outbox->used) {
-    outbox->used = outbox->written = 0;
+ssize_t outbox_flush(struct outbox *outbox, int fd) {
+  if (outbox_is_empty(outbox))
     return 0;
-  }
-  buffer = uv_buf_init((char *)outbox->bytes + outbox->written,
-                       (unsigned)(outbox->used - outbox->written));
-  outbox->request.data = outbox;
-  outbox->submitted = outbox->used;
-  int status = uv_write(&outbox->request, outbox->stream, &buffer, 1, on_written);
-  outbox->busy = status == 0;
-  return status;
+  ssize_t sent;
+  do
+    sent = send(fd, outbox->bytes, outbox->used, MSG_NOSIGNAL | MSG_DONTWAIT);
+  while (sent < 0 && errno == EINTR);
+  if (sent < 0)
+    return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -errno;
+  outbox->used -= (size_t)sent;
+  if (outbox->used)
+    memmove(outbox->bytes, outbox->bytes + sent, outbox->used);
+  return sent;
 }

@@ -4,47 +4,75 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/statvfs.h>
 
 #include "base/memory.h"
+#include "io/file.h"
 #include "io/npz.h"
+#include "io/pc2.h"
+
+enum format { FORMAT_NONE, FORMAT_NPZ, FORMAT_PC2, FORMAT_RAW };
+
+#define SUFFIX_LENGTH 4 // of every format's
 
 struct recording {
-  struct npz_writer *writer;
-  size_t frames, done;
+  enum format format;
+  char *path;
+  struct npz_writer *npz;   // of FORMAT_NPZ
+  struct file_writer *file; // of the others
+  struct recording_shape shape;
+  size_t done;
   uint32_t *seq;   // [frames]
   double *latency; // [frames] seconds
 };
 
+static enum format format_of(const char *path) {
+  static const char suffixes[][SUFFIX_LENGTH + 1] = {
+      [FORMAT_NPZ] = ".npz", [FORMAT_PC2] = ".pc2", [FORMAT_RAW] = ".raw"};
+  size_t length = strlen(path);
+  for (enum format format = FORMAT_NPZ; format <= FORMAT_RAW; format++)
+    if (length > SUFFIX_LENGTH && !strcasecmp(path + length - SUFFIX_LENGTH, suffixes[format]))
+      return format;
+  return FORMAT_NONE;
+}
+
+int recording_check_name(const char *output, enum frame_kind kind, struct dsnet_error *error) {
+  enum format format = format_of(output);
+  if (format == FORMAT_NONE)
+    return dsnet_error_set(error, DSNET_EUSAGE, "%.200s: the name must end in .npz, .pc2 or .raw",
+                           output);
+  if (format == FORMAT_PC2 && kind == FRAME_LATENT)
+    return dsnet_error_set(error, DSNET_EUSAGE,
+                           "%.200s: a point cache holds vertices or displacements, not latents",
+                           output);
+  return 0;
+}
+
 int recording_path(char *path, size_t size, const char *output, size_t session, size_t sessions,
                    struct dsnet_error *error) {
   size_t stem = strlen(output);
-  if (stem > 4 && !strcmp(output + stem - 4, ".npz"))
-    stem -= 4;
+  if (format_of(output) != FORMAT_NONE)
+    stem -= SUFFIX_LENGTH;
   int length = sessions == 1 ? snprintf(path, size, "%s", output)
                              : snprintf(path, size, "%.*s_%03zu%s", (int)stem, output, session,
                                         output + stem);
   if (length < 0 || (size_t)length >= size)
-    return dsnet_error_set(error, DSNET_ELIMIT, "%s: the path is too long", output);
+    return dsnet_error_set(error, DSNET_ELIMIT, "%.200s: the path is too long", output);
   return 0;
 }
 
-int recording_open(struct recording **out, const char *path, size_t frames, size_t vertices,
-                   struct dsnet_error *error) {
+int recording_open(struct recording **out, const char *path, struct dsnet_error *error) {
   struct recording *recording = calloc(1, sizeof *recording);
-  if (!recording)
-    return dsnet_error_set(error, DSNET_ENOMEM, "%s: out of memory", path);
-  recording->frames = frames;
-  recording->seq = memory_alloc(frames, sizeof *recording->seq);
-  recording->latency = memory_alloc(frames, sizeof *recording->latency);
-  size_t shape[3] = {frames, vertices, 3};
-  int status = recording->seq && recording->latency
-                   ? 0
-                   : dsnet_error_set(error, DSNET_ENOMEM, "%s: out of memory", path);
+  if (!recording || !(recording->path = strdup(path))) {
+    free(recording);
+    return dsnet_error_set(error, DSNET_ENOMEM, "%.200s: out of memory", path);
+  }
+  recording->format = format_of(path);
   // Stored, not deflated: displacements hardly shrink, and this runs inside the loop.
-  if (status == 0)
-    status = npz_writer_open(&recording->writer, path, false, error);
-  if (status == 0)
-    status = npz_writer_begin(recording->writer, "displacement", "<f4", 3, shape, error);
+  int status = recording->format == FORMAT_NPZ
+                   ? npz_writer_open(&recording->npz, path, false, error)
+                   : file_writer_open(&recording->file, path, error);
   if (status != 0) {
     recording_abort(recording);
     return status;
@@ -53,48 +81,120 @@ int recording_open(struct recording **out, const char *path, size_t frames, size
   return 0;
 }
 
-int recording_append(struct recording *recording, const uint8_t *bytes, size_t size,
-                     struct dsnet_error *error) {
-  return npz_writer_append(recording->writer, bytes, size, error);
+// Asks the file system that the file is on. One that does not tell is trusted.
+static int check_space(const struct recording *recording, size_t bytes, size_t together,
+                       struct dsnet_error *error) {
+  struct statvfs disk;
+  const char *slash = strrchr(recording->path, '/');
+  char *folder =
+      slash ? strndup(recording->path, (size_t)(slash - recording->path) + 1) : strdup(".");
+  bool known = folder && (statvfs(recording->path, &disk) == 0 || statvfs(folder, &disk) == 0);
+  free(folder);
+  if (!known)
+    return 0;
+  double wanted = (double)bytes * (double)together;
+  double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
+  if (wanted <= free_bytes)
+    return 0;
+  return dsnet_error_set(error, DSNET_ELIMIT,
+                         "%.200s: the disk is too full: %.1f MB will be written, %.1f MB are free",
+                         recording->path, wanted * 1e-6, free_bytes * 1e-6);
 }
 
-void recording_end_frame(struct recording *recording, uint32_t seq, double latency) {
-  if (recording->done == recording->frames)
-    return;
+static const char *array_name(enum frame_kind kind) {
+  return kind == FRAME_LATENT ? "latent" : kind == FRAME_VERTICES ? "vertices" : "displacement";
+}
+
+static int begin_npz(struct recording *recording, struct dsnet_error *error) {
+  const struct recording_shape *shape = &recording->shape;
+  bool latent = shape->kind == FRAME_LATENT;
+  const size_t sizes[3] = {shape->frames, latent ? shape->numbers : shape->numbers / 3, 3};
+  return npz_writer_begin(recording->npz, array_name(shape->kind), "<f4", latent ? 2 : 3, sizes,
+                          error);
+}
+
+static int begin_pc2(struct recording *recording, struct dsnet_error *error) {
+  const struct recording_shape *shape = &recording->shape;
+  uint8_t header[PC2_HEADER_SIZE];
+  if (shape->frames > INT32_MAX)
+    return dsnet_error_set(error, DSNET_ELIMIT, "%.200s: too many frames for a point cache",
+                           recording->path);
+  pc2_header_write((uint32_t)(shape->numbers / 3), (uint32_t)shape->frames, header);
+  return file_writer_append(recording->file, header, sizeof header, error);
+}
+
+int recording_begin(struct recording *recording, const struct recording_shape *shape,
+                    size_t together, struct dsnet_error *error) {
+  size_t bytes;
+  recording->shape = *shape;
+  recording->seq = memory_alloc(shape->frames, sizeof *recording->seq);
+  recording->latency = memory_alloc(shape->frames, sizeof *recording->latency);
+  if (!recording->seq || !recording->latency)
+    return dsnet_error_set(error, DSNET_ENOMEM, "%.200s: out of memory", recording->path);
+  if (!memory_multiply(shape->frames, shape->numbers * sizeof(float), &bytes))
+    return dsnet_error_set(error, DSNET_ELIMIT, "%.200s: too long", recording->path);
+  int status = check_space(recording, bytes, together, error);
+  if (status == 0 && recording->format == FORMAT_NPZ)
+    status = begin_npz(recording, error);
+  else if (status == 0 && recording->format == FORMAT_PC2)
+    status = begin_pc2(recording, error);
+  return status;
+}
+
+int recording_add(struct recording *recording, const float *values, uint32_t seq, double latency,
+                  struct dsnet_error *error) {
+  size_t size = recording->shape.numbers * sizeof *values;
+  if (recording->done == recording->shape.frames)
+    return dsnet_error_set(error, DSNET_EMISMATCH, "%.200s: more frames than were announced",
+                           recording->path);
   recording->seq[recording->done] = seq;
   recording->latency[recording->done++] = latency;
+  return recording->format == FORMAT_NPZ ? npz_writer_append(recording->npz, values, size, error)
+                                         : file_writer_append(recording->file, values, size, error);
 }
 
-static void release(struct recording *recording) {
-  free(recording->seq);
-  free(recording->latency);
-  free(recording);
-}
-
-int recording_close(struct recording *recording, double fps, const char *model,
-                    struct dsnet_error *error) {
-  struct npz_writer *writer = recording->writer;
+static int close_npz(struct recording *recording, double fps, const char *model,
+                     struct dsnet_error *error) {
+  struct npz_writer *writer = recording->npz;
+  const size_t *frames = &recording->shape.frames;
   int status = npz_writer_end(writer, error);
   if (status == 0)
-    status = npz_writer_add(writer, "seq", "<u4", 1, &recording->frames, recording->seq, error);
+    status = npz_writer_add(writer, "seq", "<u4", 1, frames, recording->seq, error);
   if (status == 0)
-    status =
-        npz_writer_add(writer, "latency", "<f8", 1, &recording->frames, recording->latency, error);
+    status = npz_writer_add(writer, "latency", "<f8", 1, frames, recording->latency, error);
   if (status == 0)
     status = npz_writer_add(writer, "fps", "<f8", 0, NULL, &fps, error);
   if (status == 0)
     status = npz_writer_add_text(writer, "model", model, error);
-  if (status == 0)
-    status = npz_writer_close(writer, error);
-  else
-    npz_writer_abort(writer);
-  release(recording);
+  if (status != 0)
+    return status;
+  recording->npz = NULL;
+  return npz_writer_close(writer, error);
+}
+
+static int close_file(struct recording *recording, struct dsnet_error *error) {
+  struct file_writer *writer = recording->file;
+  if (recording->done != recording->shape.frames)
+    return dsnet_error_set(error, DSNET_EMISMATCH, "%.200s: frames are missing", recording->path);
+  recording->file = NULL;
+  return file_writer_commit(writer, error);
+}
+
+int recording_close(struct recording *recording, double fps, const char *model,
+                    struct dsnet_error *error) {
+  int status = recording->format == FORMAT_NPZ ? close_npz(recording, fps, model, error)
+                                               : close_file(recording, error);
+  recording_abort(recording);
   return status;
 }
 
 void recording_abort(struct recording *recording) {
   if (!recording)
     return;
-  npz_writer_abort(recording->writer);
-  release(recording);
+  npz_writer_abort(recording->npz);
+  file_writer_abort(recording->file);
+  free(recording->seq);
+  free(recording->latency);
+  free(recording->path);
+  free(recording);
 }

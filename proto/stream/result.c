@@ -1,28 +1,62 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream/result.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-#define VERTEX_SIZE 12
+#include "base/error.h"
+#include "base/memory.h"
+#include "io/half.h"
+#include "io/int16.h"
+
+int result_init(struct result *result, enum frame_kind kind, enum frame_encoding encoding,
+                uint32_t vertices, uint32_t latents) {
+  size_t size = frame_result_size(kind, encoding, vertices, latents);
+  memset(result, 0, sizeof *result);
+  if (!size)
+    return DSNET_EVALUE;
+  result->encoding = encoding;
+  result->numbers = kind == FRAME_LATENT ? latents : 3 * (size_t)vertices;
+  result->payload_size = size - FRAME_HEADER_SIZE;
+  result->payload = memory_alloc(result->payload_size, 1);
+  return result->payload ? 0 : DSNET_ENOMEM;
+}
+
+void result_deinit(struct result *result) {
+  free(result->payload);
+  memset(result, 0, sizeof *result);
+}
 
 void result_begin(struct result *result) {
-  result->header_size = result->payload_size = 0;
-  result->finite = true;
+  result->header_taken = result->payload_taken = 0;
 }
 
 bool result_take_header(struct result *result, const uint8_t **bytes, size_t *size,
                         struct frame_header *header) {
-  size_t piece = FRAME_HEADER_SIZE - result->header_size;
+  size_t piece = FRAME_HEADER_SIZE - result->header_taken;
   if (piece > *size)
     piece = *size;
-  memcpy(result->header + result->header_size, *bytes, piece);
-  result->header_size += piece;
+  memcpy(result->header + result->header_taken, *bytes, piece);
+  result->header_taken += piece;
   *bytes += piece;
   *size -= piece;
-  if (result->header_size < FRAME_HEADER_SIZE)
+  if (result->header_taken < FRAME_HEADER_SIZE)
     return false;
   frame_header_read(result->header, header);
   return true;
+}
+
+bool result_take_payload(struct result *result, const uint8_t *bytes, size_t size) {
+  if (size > result->payload_size - result->payload_taken)
+    return false;
+  if (bytes)
+    memcpy(result->payload + result->payload_taken, bytes, size);
+  result->payload_taken += size;
+  return true;
+}
+
+bool result_is_complete(const struct result *result) {
+  return result->header_taken == FRAME_HEADER_SIZE && result->payload_taken == result->payload_size;
 }
 
 static uint32_t load_u32(const uint8_t *bytes) {
@@ -38,56 +72,37 @@ static float load_f32(const uint8_t *bytes) {
 }
 
 // NaN and the infinities are the floats whose exponent is all ones. In integers, and without a
-// branch, so that compilers make vector code of it: this touches every byte that comes in.
-static bool all_finite(const uint8_t *bytes, size_t count) {
+// branch, so that compilers make vector code of it.
+static bool all_finite(const float *values, size_t count) {
   int32_t bad = 0;
-  for (size_t i = 0; i < count; i++)
-    bad |= (int32_t)(load_u32(bytes + 4 * i) & 0x7fffffff) >= 0x7f800000;
+  for (size_t i = 0; i < count; i++) {
+    int32_t bits;
+    memcpy(&bits, values + i, sizeof bits);
+    bad |= (bits & 0x7fffffff) >= 0x7f800000;
+  }
   return !bad;
 }
 
-static void note_largest(float *largest, const uint8_t *bytes, size_t vertices) {
+bool result_decode(const struct result *result, float *values) {
+  switch (result->encoding) {
+  case FRAME_F32:
+    for (size_t i = 0; i < result->numbers; i++)
+      values[i] = load_f32(result->payload + 4 * i);
+    break;
+  case FRAME_F16:
+    half_decode(result->payload, values, result->numbers);
+    break;
+  case FRAME_I16:
+    int16_decode(load_f32(result->payload), result->payload + 4, values, result->numbers);
+    break;
+  }
+  return all_finite(values, result->numbers);
+}
+
+void result_note_largest(const float *values, size_t vertices, float *largest) {
   for (size_t v = 0; v < vertices; v++) {
-    float x = load_f32(bytes + 12 * v), y = load_f32(bytes + 12 * v + 4),
-          z = load_f32(bytes + 12 * v + 8);
+    float x = values[3 * v], y = values[3 * v + 1], z = values[3 * v + 2];
     float squared = x * x + y * y + z * z;
     largest[v] = squared > largest[v] ? squared : largest[v];
   }
-}
-
-static void take_vertices(struct result *result, size_t first, const uint8_t *bytes, size_t count) {
-  result->finite &= all_finite(bytes, 3 * count);
-  if (result->largest)
-    note_largest(result->largest + first, bytes, count);
-}
-
-bool result_take_payload(struct result *result, const uint8_t *bytes, size_t size) {
-  size_t whole = (size_t)result->vertices * VERTEX_SIZE;
-  if (size > whole - result->payload_size)
-    return false;
-  size_t carried = result->payload_size % VERTEX_SIZE;
-  size_t first = result->payload_size / VERTEX_SIZE;
-  result->payload_size += size;
-  if (carried) {
-    size_t piece = VERTEX_SIZE - carried < size ? VERTEX_SIZE - carried : size;
-    memcpy(result->carry + carried, bytes, piece);
-    bytes += piece;
-    size -= piece;
-    if (carried + piece < VERTEX_SIZE)
-      return true;
-    take_vertices(result, first++, result->carry, 1);
-  }
-  size_t count = size / VERTEX_SIZE, rest = size % VERTEX_SIZE;
-  take_vertices(result, first, bytes, count);
-  memcpy(result->carry, bytes + size - rest, rest);
-  return true;
-}
-
-bool result_is_complete(const struct result *result) {
-  return result->header_size == FRAME_HEADER_SIZE &&
-         result->payload_size == (size_t)result->vertices * VERTEX_SIZE;
-}
-
-bool result_is_finite(const struct result *result) {
-  return result->finite;
 }

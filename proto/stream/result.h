@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks displacement frames as their bytes come in, in pieces of any size, without putting a frame
-// together: header, size, finiteness, and the largest displacement of each vertex.
+// Puts result frames together as their bytes come in, in pieces of any size, and decodes them.
 #ifndef DSNET_STREAM_RESULT_H
 #define DSNET_STREAM_RESULT_H
 
@@ -10,15 +9,21 @@
 
 #include "wire/frame.h"
 
-// Start from {.vertices = V, .largest = ...}; result_begin before each frame.
+// All zeros is empty; result_init before use, result_begin before each frame.
 struct result {
-  uint32_t vertices;
-  float *largest; // [V], the squared length of each vertex's largest displacement, or NULL
+  enum frame_encoding encoding;
+  size_t numbers; // of a payload: 3 V or Z
   // Private:
-  uint8_t header[FRAME_HEADER_SIZE], carry[12]; // carry: a vertex cut by the end of a piece
-  size_t header_size, payload_size;
-  bool finite;
+  uint8_t header[FRAME_HEADER_SIZE];
+  uint8_t *payload; // [payload_size]
+  size_t payload_size, header_taken, payload_taken;
 };
+
+// Room for the results of a session with V vertices and Z latents. DSNET_ENOMEM, or DSNET_EVALUE
+// when kind or encoding is none a server sends. result_deinit frees it; all zeros is allowed there.
+int result_init(struct result *result, enum frame_kind kind, enum frame_encoding encoding,
+                uint32_t vertices, uint32_t latents);
+void result_deinit(struct result *result);
 
 void result_begin(struct result *result);
 
@@ -27,11 +32,19 @@ void result_begin(struct result *result);
 bool result_take_header(struct result *result, const uint8_t **bytes, size_t *size,
                         struct frame_header *header);
 
-// The payload's next bytes. False, and nothing is read, when they are more than V vertices have.
+// The payload's next bytes, or NULL when they were not kept. False, and nothing is read, when they
+// are more than the payload has.
 bool result_take_payload(struct result *result, const uint8_t *bytes, size_t size);
 
-// After the frame's last byte: whether it was all there, and whether every number was finite.
+// After the frame's last byte: whether it was all there.
 bool result_is_complete(const struct result *result);
-bool result_is_finite(const struct result *result);
+
+// Decodes the payload, of which every byte must have been kept, into `values` [numbers]. False when
+// one of them is not finite.
+bool result_decode(const struct result *result, float *values);
+
+// Raises `largest` [V], squared metres, to the squared lengths of `values` [V][3] where these are
+// larger.
+void result_note_largest(const float *values, size_t vertices, float *largest);
 
 #endif

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The run: addresses, loop, timers, signals, and the end when the last session is done.
-#include "stream/session.h"
+// The run: loop, timers, signals, and the end when the last session is done.
+#include "stream/stream.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include <sodium.h>
 
-#define PACE     1000000ull // ns between two looks at what is due
-#define WATCH    100        // ms between two looks at idle sessions
-#define PROGRESS 250000000ull
+#include "stream/session.h"
+
+#define PACE  1000000ull // ns between two looks at what is due
+#define WATCH 100        // ms between two looks at idle sessions
 
 void stream_pace(struct stream *stream, uint64_t now) {
   if (!stream->options->real_rate || now < stream->last_pace + PACE)
@@ -29,24 +28,12 @@ static void on_pace(uv_timer_t *timer) {
   stream_pace(stream, uv_hrtime());
 }
 
-static void print_progress(struct stream *stream, uint64_t now) {
-  const struct stream_summary *summary = stream->summary;
-  if (!stream->options->progress || now < stream->last_progress + PROGRESS || !stream->first_send)
-    return;
-  stream->last_progress = now;
-  double seconds = (double)(now - stream->first_send) * 1e-9;
-  fprintf(stderr, "\r%llu of %llu frames, %.0f frames/s, p99 %.2f ms   ",
-          (unsigned long long)summary->received, (unsigned long long)summary->wanted,
-          seconds > 0 ? (double)summary->received / seconds : 0,
-          (double)histogram_percentile(&summary->latency, 99) * 1e-6);
-}
-
 static void on_watch(uv_timer_t *timer) {
   struct stream *stream = timer->data;
   uint64_t now = uv_hrtime();
   for (size_t i = 0; i < stream->options->sessions; i++)
     session_check_time(&stream->sessions[i], now);
-  print_progress(stream, now);
+  display_update(&stream->display, stream->summary, now);
 }
 
 static void on_signal(uv_signal_t *handle, int number) {
@@ -69,22 +56,6 @@ void stream_session_done(struct stream *stream, struct session *session) {
     close_helpers(stream);
 }
 
-// uv_getaddrinfo without a callback is synchronous; nothing else is running yet.
-static int resolve(struct stream *stream, struct dsnet_error *error) {
-  const struct stream_url *url = &stream->options->url;
-  struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-  uv_getaddrinfo_t request;
-  int status = uv_getaddrinfo(&stream->loop, &request, NULL, url->host, url->port, &hints);
-  if (status < 0)
-    return dsnet_error_set(error, DSNET_EIO, "%s: %s", url->host, uv_strerror(status));
-  for (struct addrinfo *at = request.addrinfo; at; at = at->ai_next)
-    if (stream->address_count < STREAM_ADDRESSES_MAX &&
-        at->ai_addrlen <= sizeof stream->addresses[0])
-      memcpy(&stream->addresses[stream->address_count++], at->ai_addr, at->ai_addrlen);
-  uv_freeaddrinfo(request.addrinfo);
-  return stream->address_count ? 0 : dsnet_error_set(error, DSNET_EIO, "%s: no address", url->host);
-}
-
 static int start_helpers(struct stream *stream, struct dsnet_error *error) {
   uv_loop_t *loop = &stream->loop;
   uv_timer_init(loop, &stream->pacer); // the two inits of timers cannot fail
@@ -104,17 +75,27 @@ static int start_helpers(struct stream *stream, struct dsnet_error *error) {
   return 0;
 }
 
-static void start_sessions(struct stream *stream) {
-  stream->live = stream->options->sessions;
-  for (size_t i = 0; i < stream->options->sessions; i++) {
+static int open_recording(struct session *session, struct dsnet_error *error) {
+  const struct stream_options *options = session->stream->options;
+  char path[4096];
+  if (!options->record)
+    return 0;
+  int status =
+      recording_path(path, sizeof path, options->record, session->index, options->sessions, error);
+  return status == 0 ? recording_open(&session->transfer.recording, path, error) : status;
+}
+
+static int prepare_sessions(struct stream *stream, struct dsnet_error *error) {
+  int status = 0;
+  for (size_t i = 0; status == 0 && i < stream->options->sessions; i++) {
     struct session *session = &stream->sessions[i];
     session->stream = stream;
     session->index = i;
     session->clip = &stream->clips[i % stream->clip_count];
     stream->summary->wanted += session->clip->frames;
+    status = open_recording(session, error);
   }
-  for (size_t i = 0; i < stream->options->sessions; i++)
-    session_start(&stream->sessions[i]);
+  return status;
 }
 
 static double cpu_seconds(void) {
@@ -128,13 +109,16 @@ static void run(struct stream *stream) {
   struct stream_summary *summary = stream->summary;
   double cpu = cpu_seconds();
   stream->epoch = uv_hrtime();
-  start_sessions(stream);
+  stream->live = stream->options->sessions;
+  for (size_t i = 0; i < stream->options->sessions; i++)
+    session_start(&stream->sessions[i]);
   uv_run(&stream->loop, UV_RUN_DEFAULT);
   summary->cpu_seconds = cpu_seconds() - cpu;
+  summary->bytes_received = stream->shared.bytes_received;
+  summary->bytes_sent = stream->shared.bytes_sent;
   if (stream->last_receive)
     summary->seconds = (double)(stream->last_receive - stream->first_send) * 1e-9;
-  if (stream->options->progress)
-    fputs("\r\033[K", stderr);
+  display_end(&stream->display);
 }
 
 static void close_handle(uv_handle_t *handle, void *unused) {
@@ -142,16 +126,26 @@ static void close_handle(uv_handle_t *handle, void *unused) {
   uv_close(handle, NULL);
 }
 
-// Closes whatever start_helpers had begun.
+// Closes whatever was begun before the run could be.
 static void abandon(struct stream *stream) {
+  for (size_t i = 0; i < stream->options->sessions; i++)
+    transfer_deinit(&stream->sessions[i].transfer);
   uv_walk(&stream->loop, close_handle, NULL);
   uv_run(&stream->loop, UV_RUN_DEFAULT);
 }
 
 static void free_stream(struct stream *stream) {
-  free(stream->receive);
+  free(stream->shared.receive);
   free(stream->sessions);
   free(stream);
+}
+
+static void prepare_summary(struct stream_summary *summary, const struct stream_options *options) {
+  summary->sessions = options->sessions;
+  summary->real_rate = options->real_rate;
+  summary->fps = options->fps;
+  summary->output = options->output;
+  summary->encoding = options->encoding;
 }
 
 int stream_run(const struct stream_options *options, const struct stream_clip *clips,
@@ -163,20 +157,26 @@ int stream_run(const struct stream_options *options, const struct stream_clip *c
   stream->clips = clips;
   stream->clip_count = clip_count;
   stream->summary = summary;
+  stream->period = (uint64_t)(1e9 / options->fps);
+  stream->display.options = options->display;
   stream->window = options->window ? options->window
                                    : (options->real_rate ? STREAM_WINDOW_REAL : STREAM_WINDOW_FAST);
-  stream->receive = malloc(STREAM_RECEIVE_SIZE);
+  stream->shared.loop = &stream->loop;
+  stream->shared.token = options->token;
+  stream->shared.receive = malloc(CONNECTION_RECEIVE_SIZE);
   stream->sessions = calloc(options->sessions, sizeof *stream->sessions);
-  summary->sessions = options->sessions;
-  summary->real_rate = options->real_rate;
-  int status = stream->receive && stream->sessions && uv_loop_init(&stream->loop) == 0
+  prepare_summary(summary, options);
+  int status = stream->shared.receive && stream->sessions && uv_loop_init(&stream->loop) == 0
                    ? 0
                    : dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
   if (status != 0) {
     free_stream(stream);
     return status;
   }
-  status = resolve(stream, error);
+  status = servers_resolve(&stream->servers, &stream->loop, options->servers, options->server_count,
+                           error);
+  if (status == 0)
+    status = prepare_sessions(stream, error);
   if (status == 0)
     status = start_helpers(stream, error);
   if (status == 0)

@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "body/region.h"
+#include "wire/message.h"
 #include "wire/text.h"
 
 static const struct {
@@ -40,15 +41,24 @@ void stream_summary_add(struct stream_summary *summary, enum stream_outcome outc
 
 bool stream_summary_is_ok(const struct stream_summary *summary) {
   return summary->first_outcome == STREAM_OK && summary->outcomes[STREAM_OK] == summary->sessions &&
-         summary->received == summary->wanted;
+         summary->received + summary->skipped == summary->wanted;
 }
 
 uint64_t stream_summary_lost(const struct stream_summary *summary) {
-  return summary->wanted - summary->received - summary->refused;
+  return summary->wanted - summary->received - summary->refused - summary->skipped;
 }
 
 static double milliseconds(uint64_t nanoseconds) {
   return (double)nanoseconds * 1e-6;
+}
+
+static double deadline_ms(const struct stream_summary *summary) {
+  return 1000 / summary->fps;
+}
+
+static double missed_share(const struct stream_summary *summary) {
+  return summary->latency.count ? (double)summary->deadline_misses / (double)summary->latency.count
+                                : 0;
 }
 
 static double frames_per_second(const struct stream_summary *summary) {
@@ -101,8 +111,18 @@ static void print_latency(const struct stream_summary *summary, FILE *out) {
             milliseconds(histogram_percentile(&summary->latency, percentiles[i].percent)));
   fprintf(out, "max %.2f\n", milliseconds(summary->latency.max));
   if (summary->real_rate)
-    fprintf(out, "over 16.7 ms      %llu (%.2f%%)\n", (unsigned long long)summary->deadline_misses,
-            100.0 * (double)summary->deadline_misses / (double)summary->latency.count);
+    fprintf(out, "over %-12.4g %llu (%.2f%%)\n", deadline_ms(summary),
+            (unsigned long long)summary->deadline_misses, 100 * missed_share(summary));
+  fprintf(out, "longest gap, ms   %.1f\n", milliseconds(summary->longest_gap));
+}
+
+static void print_reconnects(const struct stream_summary *summary, FILE *out) {
+  if (summary->reconnects)
+    fprintf(out, "reconnects        %llu, %llu from the start; %llu frames sent again\n",
+            (unsigned long long)summary->reconnects, (unsigned long long)summary->restarts,
+            (unsigned long long)summary->resent);
+  if (summary->skipped)
+    fprintf(out, "frames skipped    %llu\n", (unsigned long long)summary->skipped);
 }
 
 static void print_failures(const struct stream_summary *summary, FILE *out) {
@@ -126,6 +146,7 @@ void stream_summary_print(const struct stream_summary *summary, const struct bod
   if (summary->received) {
     fprintf(out, "frames/s          %.1f\n", frames_per_second(summary));
     print_latency(summary, out);
+    print_reconnects(summary, out);
     print_regions(summary, body, out);
   }
   print_failures(summary, out);
@@ -163,26 +184,54 @@ static json_t *failures_object(const struct stream_summary *summary) {
   return object;
 }
 
+static json_t *frames_object(const struct stream_summary *summary) {
+  return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "frames_wanted",
+                   (json_int_t)summary->wanted, "frames_sent", (json_int_t)summary->sent,
+                   "frames_received", (json_int_t)summary->received, "frames_refused",
+                   (json_int_t)summary->refused, "frames_skipped", (json_int_t)summary->skipped,
+                   "frames_lost", (json_int_t)stream_summary_lost(summary), "frames_resent",
+                   (json_int_t)summary->resent, "results_repeated", (json_int_t)summary->repeated);
+}
+
+static json_t *times_object(const struct stream_summary *summary) {
+  json_t *object = json_pack(
+      "{s:f, s:f, s:o, s:f, s:I, s:f, s:I, s:I, s:I, s:I, s:f}", "seconds", summary->seconds,
+      "frames_per_second", frames_per_second(summary), "latency_ms", latency_object(summary),
+      "deadline_ms", deadline_ms(summary), "deadline_misses", (json_int_t)summary->deadline_misses,
+      "longest_gap_ms", milliseconds(summary->longest_gap), "reconnects",
+      (json_int_t)summary->reconnects, "restarts", (json_int_t)summary->restarts, "bytes_received",
+      (json_int_t)summary->bytes_received, "bytes_sent", (json_int_t)summary->bytes_sent,
+      "client_cpu_seconds", summary->cpu_seconds);
+  if (object && summary->real_rate)
+    json_object_set_new(object, "deadlines_missed", json_real(missed_share(summary)));
+  else if (object)
+    json_object_del(object, "deadline_misses");
+  return object;
+}
+
+static json_t *session_object(const struct stream_summary *summary, const struct body *body) {
+  return json_pack(
+      "{s:s, s:f, s:f, s:s, s:s, s:I, s:b, s:o}", "model", summary->model, "fps", summary->fps,
+      "delay_seconds", summary->delay, "output", message_output_name(summary->output), "encoding",
+      message_encoding_name(summary->encoding), "vertices", (json_int_t)summary->vertices,
+      "trained", summary->trained, "largest_displacement_mm", regions_object(summary, body));
+}
+
+// The members of the parts, in one flat object that programs read by name.
 bool stream_summary_print_json(const struct stream_summary *summary, const struct body *body,
                                FILE *out) {
-  // "o" takes the reference, and a NULL there makes the whole pack fail.
-  json_t *object = json_pack(
-      "{s:b, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:o, s:f, s:I, s:f, s:s, s:I, s:b, s:o, s:o}",
-      "ok", stream_summary_is_ok(summary), "sessions", (json_int_t)summary->sessions,
-      "frames_wanted", (json_int_t)summary->wanted, "frames_sent", (json_int_t)summary->sent,
-      "frames_received", (json_int_t)summary->received, "frames_refused",
-      (json_int_t)summary->refused, "frames_lost", (json_int_t)stream_summary_lost(summary),
-      "seconds", summary->seconds, "frames_per_second", frames_per_second(summary), "latency_ms",
-      latency_object(summary), "deadline_ms", 1000.0 / 60, "deadline_misses",
-      (json_int_t)summary->deadline_misses, "client_cpu_seconds", summary->cpu_seconds, "model",
-      summary->model, "vertices", (json_int_t)summary->vertices, "trained", summary->trained,
-      "largest_displacement_mm", regions_object(summary, body), "failures",
-      failures_object(summary));
-  if (object && summary->first_outcome != STREAM_OK)
-    json_object_set_new(object, "failure", json_string(summary->first_text));
-  if (object && !summary->real_rate)
-    json_object_del(object, "deadline_misses");
-  bool ok = object && json_dumpf(object, out, JSON_REAL_PRECISION(9)) == 0 && fputc('\n', out) >= 0;
+  json_t *object = json_pack("{s:b, s:I}", "ok", stream_summary_is_ok(summary), "sessions",
+                             (json_int_t)summary->sessions);
+  json_t *parts[] = {frames_object(summary), times_object(summary), session_object(summary, body)};
+  bool ok = object != NULL;
+  for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    ok = ok && parts[i] && json_object_update(object, parts[i]) == 0;
+    json_decref(parts[i]);
+  }
+  ok = ok && json_object_set_new(object, "failures", failures_object(summary)) == 0;
+  if (ok && summary->first_outcome != STREAM_OK)
+    ok = json_object_set_new(object, "failure", json_string(summary->first_text)) == 0;
+  ok = ok && json_dumpf(object, out, JSON_REAL_PRECISION(9)) == 0 && fputc('\n', out) >= 0;
   json_decref(object);
   return ok;
 }

@@ -11,6 +11,7 @@
 
 #include "body/body.h"
 #include "stream/histogram.h"
+#include "wire/frame.h"
 
 // How a session ended, with the name it has in JSON.
 #define STREAM_OUTCOMES(X)                                                                         \
@@ -22,7 +23,7 @@
   X(FRAME_REFUSED, "frame_refused") /* single frames were answered with an error */                \
   X(CLOSED, "closed")               /* the server or the network ended it early */                 \
   X(PROTOCOL, "protocol")           /* the server broke the protocol */                            \
-  X(NOT_FINITE, "not_finite")       /* a displacement is NaN or infinite */                        \
+  X(NOT_FINITE, "not_finite")       /* a number is NaN or infinite */                              \
   X(TIMEOUT, "timeout")             /* no answer for too long */                                   \
   X(RECORDING, "recording")         /* the result could not be written */                          \
   X(INTERRUPTED, "interrupted")     /* by a signal */                                              \
@@ -41,15 +42,26 @@ struct stream_summary {
   size_t sessions, outcomes[STREAM_OUTCOME_COUNT]; // sessions that ended in each way
   enum stream_outcome first_outcome;               // of the first session that failed, or OK
   char first_text[384];                            // what it says to people
-  uint64_t wanted, sent, received, refused;        // frames; wanted: of the clips of all sessions
-  uint64_t deadline_misses;                        // real rate: latencies over one frame's time
-  double seconds;                                  // from the first frame sent to the last received
-  double cpu_seconds;                              // this process's own, all of the run
+  uint64_t wanted; // frames of the clips of all sessions; each becomes one of these four:
+  uint64_t received, refused, skipped; // skipped: by `latest` delivery; the rest is lost
+  uint64_t sent, resent;    // poses; resent: again, after a reconnection, and counted in both
+  uint64_t repeated;        // results that came again because of it, and were dropped
+  uint64_t reconnects;      // connections that took up a stream which another had lost
+  uint64_t restarts;        // of these, with every frame again, since there was no usable token
+  uint64_t longest_gap;     // ns without a result in a session that had one and got another
+  uint64_t deadline_misses; // real rate: latencies over one frame's time
+  uint64_t bytes_received, bytes_sent;
+  double seconds;     // from the first frame sent to the last received
+  double cpu_seconds; // this process's own, all of the run
   bool real_rate;
+  double fps;
+  enum frame_kind output;
+  enum frame_encoding encoding;
   bool opened, trained; // a session was opened; its model is a trained one
   char model[64];
+  double delay; // seconds by which the server's results lag behind their poses
   uint32_t vertices;
-  float *largest;           // [vertices] metres, squared; NULL before a session was opened; free()
+  float *largest; // [vertices] squared metres of displacement; NULL when none is known; free()
   struct histogram latency; // nanoseconds
 };
 

@@ -59,6 +59,18 @@ static const char *text_of_name(const struct name *names, int value) {
   return names->text;
 }
 
+const char *message_output_name(enum frame_kind output) {
+  return text_of_name(output_names, output);
+}
+
+const char *message_encoding_name(enum frame_encoding encoding) {
+  return text_of_name(encoding_names, (int)encoding);
+}
+
+const char *message_delivery_name(enum message_delivery delivery) {
+  return text_of_name(delivery_names, (int)delivery);
+}
+
 // One message being read. After a failure every further member_ call does nothing.
 struct reader {
   const json_t *object;

@@ -53,7 +53,7 @@ def stream_group(tools, url, clips, folder):
     """Streams the clips at once and returns [(name, frames, relative difference)]."""
     _, dsnet, stream = tools
     outputs = [os.path.join(folder, f"{i}.npz") for i in range(len(clips))]
-    streams = [subprocess.Popen([stream, clip, "--url", url, "--rate", "max", "--timeout", "120", "-o",
+    streams = [subprocess.Popen([stream, clip, "--server", url, "--rate", "max", "--timeout", "120", "-o",
                                  output],
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
                for clip, output in zip(clips, outputs)]

@@ -14,31 +14,41 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "io/half.h"
 #include "wire/frame.h"
 #include "wire/handshake.h"
 #include "wire/message.h"
 
-#define RESULT_SIZE (FRAME_HEADER_SIZE + 12 * FAKE_VERTICES)
+#define NUMBERS_MAX     (3 * FAKE_VERTICES)
+#define RESULT_SIZE_MAX (FRAME_HEADER_SIZE + 4 * NUMBERS_MAX)
+#define CONNECTIONS_MAX 128
 
 struct connection {
   const struct fake_server *server;
   pthread_t thread;
   int socket;
-  bool broken; // the client did something wrong
+  size_t index; // in the order of accepting
+  bool broken;  // the client did something wrong
+  // The session:
+  struct message_open open;
+  size_t next, answered; // the seq that comes next; results of this connection
+  float state;
+  unsigned random;
 };
 
 struct fake_server {
   enum fake_scenario scenario;
+  unsigned seed;
   int listener, port;
   size_t count;
   pthread_t thread;
-  struct connection connections[8];
+  struct connection connections[CONNECTIONS_MAX];
 };
 
 struct incoming {
   uint8_t opcode;
   size_t size;
-  uint8_t payload[4096];
+  uint8_t payload[MESSAGE_SIZE_MAX];
 };
 
 static bool receive(int fd, void *bytes, size_t size) {
@@ -61,10 +71,15 @@ static bool transmit(int fd, const void *bytes, size_t size) {
   return true;
 }
 
-static bool transmit_frame(int fd, uint8_t first, const void *payload, size_t size) {
+// The first `sent` bytes of a frame's payload of `size` bytes.
+static bool transmit_part(int fd, uint8_t first, const void *payload, size_t size, size_t sent) {
   uint8_t header[4] = {first, size < 126 ? (uint8_t)size : 126, (uint8_t)(size >> 8),
                        (uint8_t)size};
-  return transmit(fd, header, size < 126 ? 2 : 4) && transmit(fd, payload, size);
+  return transmit(fd, header, size < 126 ? 2 : 4) && transmit(fd, payload, sent);
+}
+
+static bool transmit_frame(int fd, uint8_t first, const void *payload, size_t size) {
+  return transmit_part(fd, first, payload, size, size);
 }
 
 static bool transmit_text(int fd, const char *text) {
@@ -109,10 +124,12 @@ static bool shake_hands(struct connection *connection) {
                        !strstr(head, "Sec-WebSocket-Protocol: dsnet.v1\r\n");
   if (connection->broken || scenario == FAKE_HANGS_UP)
     return false;
-  if (scenario == FAKE_REFUSES || scenario == FAKE_NOT_HTTP) {
-    const char *answer = scenario == FAKE_REFUSES
-                             ? "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\n\r\n"
-                             : "220 mail.example.org ESMTP\r\n\r\n";
+  bool refuses_once = scenario == FAKE_REFUSES_ONCE && connection->index == 0;
+  if (scenario == FAKE_REFUSES || scenario == FAKE_NOT_HTTP || refuses_once) {
+    const char *answer = scenario == FAKE_NOT_HTTP ? "220 mail.example.org ESMTP\r\n\r\n"
+                         : refuses_once
+                             ? "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\r\n"
+                             : "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 7\r\n\r\n";
     transmit(connection->socket, answer, strlen(answer));
     return false;
   }
@@ -130,103 +147,242 @@ static bool shake_hands(struct connection *connection) {
   return transmit(connection->socket, head, (size_t)length);
 }
 
-static bool open_session(struct connection *connection) {
+// Tokens of this server are "SEQ:STATE", so that only the right one goes on rightly.
+static bool transmit_checkpoint(const struct connection *connection, size_t seq) {
+  char text[256];
+  snprintf(text, sizeof text, "{\"type\":\"checkpoint\",\"seq\":%zu,\"token\":\"%zu:%a\"}", seq,
+           seq, (double)connection->state);
+  return transmit_text(connection->socket, text);
+}
+
+static void read_token(struct connection *connection) {
+  char *end;
+  connection->next = strtoul(connection->open.resume, &end, 10) + 1;
+  connection->broken |= *end != ':';
+  connection->state = *end ? strtof(end + 1, &end) : 0;
+  connection->broken |= *end != 0;
+}
+
+static bool receive_open(struct connection *connection) {
   struct incoming in;
   struct message message = {0};
-  char text[512], why[256];
-  if (!receive_frame(connection, &in))
+  char why[256];
+  if (!receive_frame(connection, &in) || in.opcode == 8)
     return false;
-  if (in.opcode != 1 ||
+  connection->broken =
+      in.opcode != 1 ||
       message_read((const char *)in.payload, in.size, &message, why, sizeof why) != WIRE_OK ||
-      message.type != MESSAGE_OPEN || message.open.betas[0] != 1.5f) {
-    connection->broken = true;
+      message.type != MESSAGE_OPEN || message.open.betas[0] != 1.5f;
+  connection->open = message.open;
+  return !connection->broken;
+}
+
+static const char *answer_to_token(enum fake_scenario scenario) {
+  return scenario == FAKE_REFUSES_TOKENS ? "expired_token"
+         : scenario == FAKE_OTHER_MODEL  ? "wrong_model"
+                                         : NULL;
+}
+
+static bool transmit_opened(struct connection *connection) {
+  char text[512];
+  if (connection->open.resume[0])
+    read_token(connection);
+  snprintf(text, sizeof text,
+           "{\"type\":\"opened\",\"session\":\"s\",\"model\":\"m\",\"vertices\":%d,"
+           "\"latents\":%d,\"fps\":%g,\"next_seq\":%zu,\"trained\":false,\"delay\":0}",
+           FAKE_VERTICES, FAKE_LATENTS, connection->open.fps,
+           connection->next + (connection->next && connection->server->scenario == FAKE_FORGETS));
+  return transmit_text(connection->socket, text);
+}
+
+static bool open_session(struct connection *connection) {
+  static const uint8_t early[16] = {0};
+  if (!receive_open(connection))
     return false;
+  const char *refusal = answer_to_token(connection->server->scenario);
+  if (refusal && connection->open.resume[0]) {
+    char text[128];
+    snprintf(text, sizeof text, "{\"type\":\"error\",\"code\":\"%s\",\"message\":\"no\"}", refusal);
+    if (!transmit_text(connection->socket, text) || !receive_open(connection))
+      return false;
   }
   switch (connection->server->scenario) {
   case FAKE_NO_MODEL:
     return transmit_text(connection->socket,
                          "{\"type\":\"error\",\"code\":\"no_model\",\"message\":\"no such\"}");
   case FAKE_EARLY_RESULT:
-    return transmit_frame(connection->socket, 0x82, text, 16);
+    return transmit_frame(connection->socket, 0x82, early, sizeof early);
   case FAKE_BAD_OPENED:
     return transmit_text(connection->socket, "{\"type\":\"opened\",\"session\":\"s\"}");
   default:
-    snprintf(text, sizeof text,
-             "{\"type\":\"opened\",\"session\":\"s\",\"model\":\"m\",\"vertices\":%d,"
-             "\"latents\":8,\"fps\":60,\"next_seq\":0,\"trained\":false}",
-             FAKE_VERTICES);
-    return transmit_text(connection->socket, text);
+    return transmit_opened(connection);
   }
 }
 
-static void make_result(uint8_t result[RESULT_SIZE + 1], const struct frame_pose *pose,
-                        enum fake_scenario scenario) {
+static float next_state(float state, float trans) {
+  return 0.5f * state + trans + 1;
+}
+
+static float value_of(float state) {
+  return state / 4096;
+}
+
+float fake_server_value(size_t k) {
+  float state = 0;
+  for (size_t i = 0; i <= k; i++)
+    state = next_state(state, (float)i);
+  return value_of(state);
+}
+
+static size_t write_numbers(uint8_t *payload, enum frame_encoding encoding, const float *values,
+                            size_t count) {
+  const float scale = values[0] / 32767; // all of them are equal, or bad
+  switch (encoding) {
+  case FRAME_F16:
+    half_encode(values, payload, count);
+    return 2 * count;
+  case FRAME_I16:
+    memcpy(payload, &scale, sizeof scale);
+    for (size_t i = 0; i < count; i++)
+      memcpy(payload + 4 + 2 * i, &(int16_t){i % 2 ? -32767 : 32767}, 2);
+    return 4 + 2 * count;
+  default:
+    memcpy(payload, values, 4 * count);
+    return 4 * count;
+  }
+}
+
+// Returns its size. One byte more may be sent.
+static size_t make_result(const struct connection *connection, uint8_t result[RESULT_SIZE_MAX + 1],
+                          const struct frame_pose *pose) {
+  enum fake_scenario scenario = connection->server->scenario;
   struct frame_header header = pose->header;
-  header.kind = FRAME_DISPLACEMENT;
+  header.kind = connection->open.output;
+  header.encoding = connection->open.encoding;
   header.count = 0;
+  float values[NUMBERS_MAX];
+  size_t count = connection->open.output == FRAME_LATENT ? FAKE_LATENTS : NUMBERS_MAX;
+  for (size_t i = 0; i < count; i++)
+    values[i] = value_of(connection->state);
   if (header.seq == 3) {
     header.seq += scenario == FAKE_WRONG_SEQ;
     header.timestamp += scenario == FAKE_WRONG_TIMESTAMP ? 1e-3 : 0;
-    header.kind = scenario == FAKE_WRONG_KIND ? FRAME_VERTICES : FRAME_DISPLACEMENT;
+    header.kind = scenario == FAKE_WRONG_KIND ? FRAME_VERTICES : header.kind;
+    values[count / 2] = scenario == FAKE_NAN ? NAN : values[count / 2];
   }
   frame_header_write(&header, result);
-  for (size_t i = 0; i < 3 * FAKE_VERTICES; i++) {
-    float value = scenario == FAKE_NAN && header.seq == 3 && i == 500 ? NAN : FAKE_VALUE;
-    memcpy(result + FRAME_HEADER_SIZE + 4 * i, &value, 4);
-  }
+  return FRAME_HEADER_SIZE +
+         write_numbers(result + FRAME_HEADER_SIZE, connection->open.encoding, values, count);
 }
 
-static bool ping_and_fragment(struct connection *connection, const uint8_t *result) {
+static bool ping_and_fragment(struct connection *connection, const uint8_t *result, size_t size) {
   return transmit_frame(connection->socket, 0x02, result, 10) &&
          transmit_frame(connection->socket, 0x89, "ping", 4) &&
          transmit_frame(connection->socket, 0x00, result + 10, 0) &&
-         transmit_frame(connection->socket, 0x80, result + 10, RESULT_SIZE - 10);
+         transmit_frame(connection->socket, 0x80, result + 10, size - 10);
+}
+
+static bool restart(const struct connection *connection) {
+  static const uint8_t close[] = {0x03, 0xf4, 'b', 'y', 'e'};
+  transmit_frame(connection->socket, 0x88, close, sizeof close);
+  return false;
+}
+
+// Answers frame 3 in the scenario's own way. False when that has none, and then nothing was sent;
+// *goes_on is whether the connection does.
+static bool answer_third(const struct connection *connection, const uint8_t *result, size_t size,
+                         bool *goes_on) {
+  int fd = connection->socket;
+  *goes_on = true;
+  switch (connection->server->scenario) {
+  case FAKE_CLOSES:
+    *goes_on = restart(connection);
+    return true;
+  case FAKE_DROPS:
+    *goes_on = false;
+    return true;
+  case FAKE_SHORT:
+    return transmit_frame(fd, 0x82, result, size - 1);
+  case FAKE_LONG:
+    return transmit_frame(fd, 0x82, result, size + 1);
+  case FAKE_MASKED:
+    return transmit(fd, "\x82\x80", 2);
+  case FAKE_REFUSES_FRAME:
+  case FAKE_REFUSES_AND_DROPS:
+    return transmit_text(fd, "{\"type\":\"error\",\"seq\":3,\"code\":\"out_of_range\","
+                             "\"message\":\"too far\"}");
+  case FAKE_REFUSES_UNKNOWN:
+    return transmit_text(fd, "{\"type\":\"error\",\"seq\":4000,\"code\":\"bad_seq\","
+                             "\"message\":\"?\"}");
+  case FAKE_ERROR:
+    return transmit_text(fd, "{\"type\":\"error\",\"code\":\"internal\",\"message\":\"oops\"}");
+  default:
+    return false;
+  }
+}
+
+static bool drops_randomly(enum fake_scenario scenario) {
+  return scenario == FAKE_DROPS_RANDOMLY || scenario == FAKE_REFUSES_TOKENS ||
+         scenario == FAKE_OTHER_MODEL || scenario == FAKE_FORGETS;
+}
+
+// Results after which the connection is dropped.
+static size_t patience(const struct connection *connection) {
+  size_t index = connection->index;
+  switch (connection->server->scenario) {
+  case FAKE_REFUSES_TOKENS: // each time it gets further from the start
+    return 5 + connection->random % 12 + 12 * index;
+  case FAKE_REFUSES_AND_DROPS:
+    return 8 * (index + 1);
+  default: // more than lie between two checkpoints, so that there is progress
+    return 5 + connection->random % 12;
+  }
+}
+
+// Sends a result, with what comes before and after it; false to end the connection.
+static bool send_result(struct connection *connection, const uint8_t *result, size_t size,
+                        size_t seq) {
+  enum fake_scenario scenario = connection->server->scenario;
+  int fd = connection->socket;
+  bool lasts = connection->answered < patience(connection);
+  if (drops_randomly(scenario) && !lasts) {
+    transmit_part(fd, 0x82, result, size, (size_t)rand_r(&connection->random) % size);
+    return false;
+  }
+  if (scenario == FAKE_REFUSES_AND_DROPS && !lasts)
+    return false;
+  if (scenario == FAKE_EARLY_CHECKPOINT && connection->index == 0 && connection->answered == 10)
+    return transmit_checkpoint(connection, seq) && restart(connection);
+  if (scenario == FAKE_PINGS ? !ping_and_fragment(connection, result, size)
+                             : !transmit_frame(fd, 0x82, result, size))
+    return false;
+  connection->answered++;
+  uint32_t every = connection->open.checkpoint_every;
+  if (every && (seq + 1) % every == 0 && !transmit_checkpoint(connection, seq))
+    return false;
+  if (scenario == FAKE_RESTARTS && connection->answered == 10)
+    return transmit_checkpoint(connection, seq) && restart(connection);
+  return true;
 }
 
 // Answers one pose; false to end the connection.
 static bool answer(struct connection *connection, const struct frame_pose *pose) {
-  static const uint8_t restart[] = {0x03, 0xf4, 'b', 'y', 'e'};
   enum fake_scenario scenario = connection->server->scenario;
-  uint8_t result[RESULT_SIZE + 1] = {0};
-  make_result(result, pose, scenario);
-  int fd = connection->socket;
-  if (scenario == FAKE_PINGS)
-    return ping_and_fragment(connection, result);
-  if (pose->header.seq == 3) {
-    switch (scenario) {
-    case FAKE_CLOSES:
-      return transmit_frame(fd, 0x88, restart, sizeof restart);
-    case FAKE_DROPS:
-      return false;
-    case FAKE_SHORT:
-      return transmit_frame(fd, 0x82, result, RESULT_SIZE - 1);
-    case FAKE_LONG:
-      return transmit_frame(fd, 0x82, result, RESULT_SIZE + 1);
-    case FAKE_MASKED:
-      return transmit(fd, "\x82\x80", 2);
-    case FAKE_REFUSES_FRAME:
-      return transmit_text(fd, "{\"type\":\"error\",\"seq\":3,\"code\":\"out_of_range\","
-                               "\"message\":\"too far\"}");
-    case FAKE_REFUSES_UNKNOWN:
-      return transmit_text(fd, "{\"type\":\"error\",\"seq\":4000,\"code\":\"bad_seq\","
-                               "\"message\":\"?\"}");
-    case FAKE_ERROR:
-      return transmit_text(fd, "{\"type\":\"error\",\"code\":\"internal\",\"message\":\"oops\"}");
-    case FAKE_STALLS:
-      return true;
-    default:
-      break;
-    }
-  }
-  return scenario == FAKE_STALLS && pose->header.seq > 3
-             ? true
-             : transmit_frame(fd, 0x82, result, RESULT_SIZE);
+  uint8_t result[RESULT_SIZE_MAX + 1] = {0};
+  bool goes_on;
+  connection->state = next_state(connection->state, pose->trans[0]);
+  size_t size = make_result(connection, result, pose), seq = pose->header.seq;
+  if (seq == 3 && answer_third(connection, result, size, &goes_on))
+    return goes_on;
+  if ((scenario == FAKE_STALLS && seq >= 3) || (scenario == FAKE_SKIPS && seq % 3 != 0))
+    return true;
+  return send_result(connection, result, size, seq);
 }
 
 static void serve_frames(struct connection *connection) {
   enum fake_scenario scenario = connection->server->scenario;
   struct incoming in;
-  size_t frames = 0, pongs = 0;
+  size_t pongs = 0;
   while (receive_frame(connection, &in)) {
     struct frame_pose pose;
     if (in.opcode == 8) {
@@ -242,15 +398,16 @@ static void serve_frames(struct connection *connection) {
       continue;
     }
     if (in.opcode != 2 || frame_pose_read(in.payload, in.size, &pose) != WIRE_OK ||
-        pose.header.seq != frames || pose.trans[0] != (float)frames) {
+        pose.header.seq != connection->next || pose.trans[0] != (float)connection->next ||
+        pose.header.timestamp != (double)connection->next / connection->open.fps) {
       connection->broken = true;
       break;
     }
-    frames++;
+    connection->next++;
     if (!answer(connection, &pose))
       break;
   }
-  connection->broken |= scenario == FAKE_PINGS && (pongs == 0 || pongs > frames);
+  connection->broken |= scenario == FAKE_PINGS && (pongs == 0 || pongs > connection->next);
 }
 
 static void *serve(void *argument) {
@@ -267,13 +424,19 @@ static void *serve(void *argument) {
   return NULL;
 }
 
+// Until fake_server_stop shuts the listener down.
 static void *accept_all(void *argument) {
   struct fake_server *server = argument;
-  for (size_t i = 0; i < server->count; i++) {
-    struct connection *connection = &server->connections[i];
+  for (int fd; (fd = accept(server->listener, NULL, NULL)) >= 0;) {
+    if (server->count == CONNECTIONS_MAX)
+      abort(); // the client would go on for ever
+    struct connection *connection = &server->connections[server->count];
     connection->server = server;
-    connection->socket = accept(server->listener, NULL, NULL);
-    if (connection->socket < 0 || pthread_create(&connection->thread, NULL, serve, connection) != 0)
+    connection->socket = fd;
+    connection->index = server->count++;
+    connection->random = server->seed + (unsigned)connection->index;
+    rand_r(&connection->random);
+    if (pthread_create(&connection->thread, NULL, serve, connection) != 0)
       abort();
   }
   return NULL;
@@ -290,12 +453,12 @@ static int listen_somewhere(int *port) {
   return fd;
 }
 
-struct fake_server *fake_server_start(enum fake_scenario scenario, size_t connections) {
+struct fake_server *fake_server_start(enum fake_scenario scenario, unsigned seed) {
   struct fake_server *server = calloc(1, sizeof *server);
-  if (!server || connections > sizeof server->connections / sizeof server->connections[0])
+  if (!server)
     abort();
   server->scenario = scenario;
-  server->count = connections;
+  server->seed = seed;
   server->listener = listen_somewhere(&server->port);
   if (pthread_create(&server->thread, NULL, accept_all, server) != 0)
     abort();
@@ -306,13 +469,16 @@ int fake_server_port(const struct fake_server *server) {
   return server->port;
 }
 
-size_t fake_server_stop(struct fake_server *server) {
+size_t fake_server_stop(struct fake_server *server, size_t *connections) {
   size_t broken = 0;
+  shutdown(server->listener, SHUT_RDWR);
   pthread_join(server->thread, NULL);
   for (size_t i = 0; i < server->count; i++) {
     pthread_join(server->connections[i].thread, NULL);
     broken += server->connections[i].broken;
   }
+  if (connections)
+    *connections = server->count;
   close(server->listener);
   free(server);
   return broken;
