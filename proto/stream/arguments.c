@@ -151,10 +151,6 @@ static const struct option options[] = {
      .type = OPTION_FLAG,
      .offset = MEMBER(quiet),
      .help = "Show no progress on standard error."},
-    {.name = "options-markdown",
-     .type = OPTION_FLAG,
-     .offset = MEMBER(options_markdown),
-     .help = "Print this table as Markdown and exit."},
     {.name = "version",
      .type = OPTION_FLAG,
      .offset = MEMBER(version),
@@ -176,10 +172,6 @@ static const struct option_table table = {
 
 void arguments_print_help(FILE *out) {
   options_print_help(&table, out);
-}
-
-void arguments_print_markdown(FILE *out) {
-  options_print_markdown(&table, out);
 }
 
 // The value whose name the text is. The table's choices leave no other text.
@@ -270,7 +262,7 @@ int arguments_parse(struct arguments *arguments, int argc, char *const *argv,
                     struct dsnet_error *error) {
   memset(arguments, 0, sizeof *arguments);
   int outcome = options_parse(&table, argc, argv, arguments, error);
-  if (outcome != OPTIONS_PARSED || arguments->version || arguments->options_markdown)
+  if (outcome != OPTIONS_PARSED || arguments->version)
     return outcome;
   int status = check(arguments, error);
   return status < 0 ? status : OPTIONS_PARSED;

@@ -15,7 +15,7 @@ struct arguments {
   const char *rate, *output, *encoding, *delivery, *record, *model, *betas_text, *token, *body;
   long long sessions, window, checkpoint_every, reconnect_tries;
   double fps, timeout, reconnect_time;
-  bool reconnect, check_all, quiet, json, version, options_markdown;
+  bool reconnect, check_all, quiet, json, version;
   struct option_list servers, clips;
   // As understood.
   struct stream_url urls[SERVERS_MAX];
@@ -29,7 +29,6 @@ int arguments_parse(struct arguments *arguments, int argc, char *const *argv,
 void arguments_deinit(struct arguments *arguments);
 
 void arguments_print_help(FILE *out);
-void arguments_print_markdown(FILE *out);
 
 // The options of the run; `display` and pointers into `arguments` excepted, nothing is filled that
 // was not asked for.

@@ -95,10 +95,6 @@ static int run(int outcome, const struct arguments *arguments, struct dsnet_erro
     puts("dsnet-stream " DSNET_VERSION);
     return EXIT_ALL_WELL;
   }
-  if (arguments->options_markdown) {
-    arguments_print_markdown(stdout);
-    return EXIT_ALL_WELL;
-  }
   signal(SIGPIPE, SIG_IGN); // a connection that breaks is an error of that session
   return load_and_stream(arguments, error);
 }

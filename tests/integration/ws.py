@@ -18,12 +18,12 @@ GUID = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
 
 class Server:
-    """A dsnetd on a free port. Everything it logs is kept in `log`."""
+    """A dsnetd, on a free port unless one is given. Everything it logs is kept in `log`."""
 
-    def __init__(self, *arguments):
+    def __init__(self, *arguments, port=0):
         # Nobody routes to it, so it need not linger when it is told to stop.
         environment = {"DSNET_DRAIN_GRACE": "0", **os.environ}
-        self.process = subprocess.Popen([os.environ["DSNETD"], "--port", "0", *arguments],
+        self.process = subprocess.Popen([os.environ["DSNETD"], "--port", str(port), *arguments],
                                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                         env=environment)
         self.log = []
