@@ -198,6 +198,35 @@ static void a_copied_state_continues_bitwise_equal(void **state) {
   net_free(net);
 }
 
+// A session may go on on a processor of another kind: same network by its hash, same motion to
+// 1e-5.
+static void a_state_goes_on_with_another_kernel(void **state) {
+  (void)state;
+  enum { MOVED = 20, LAST = 60 };
+  struct net *best = new_net(2, 64, simd_best());
+  struct sessions *whole = new_sessions();
+  uint8_t hash[NET_HASH_SIZE], other_hash[NET_HASH_SIZE];
+  net_hash(best, hash);
+  run(best, whole, 0, LAST, SESSIONS);
+  for (enum simd_level level = 0; level < SIMD_LEVELS; level++) {
+    if (!simd_available(level))
+      continue;
+    struct net *other = new_net(2, 64, level);
+    struct sessions *moved = new_sessions();
+    net_hash(other, other_hash);
+    assert_memory_equal(hash, other_hash, sizeof hash);
+    run(other, moved, 0, MOVED, SESSIONS);
+    run(best, moved, MOVED, LAST, SESSIONS);
+    for (size_t i = 0; i < SESSIONS; i++)
+      for (size_t z = 0; z < LATENT; z++)
+        assert_true(fabsf(moved->latent[i][z] - whole->latent[i][z]) <= 1e-5f);
+    free(moved);
+    net_free(other);
+  }
+  free(whole);
+  net_free(best);
+}
+
 static void the_state_is_all_there_is(void **state) {
   (void)state;
   struct net *net = new_net(2, 40, simd_best());
@@ -398,6 +427,7 @@ int main(void) {
       cmocka_unit_test(all_levels_agree),
       cmocka_unit_test(a_step_allocates_nothing),
       cmocka_unit_test(a_copied_state_continues_bitwise_equal),
+      cmocka_unit_test(a_state_goes_on_with_another_kernel),
       cmocka_unit_test(the_state_is_all_there_is),
       cmocka_unit_test(outputs_that_are_not_wanted_are_left_out),
       cmocka_unit_test(decoding_a_latent_gives_the_displacement),
