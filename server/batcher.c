@@ -9,12 +9,14 @@
 
 #include "base/memory.h"
 #include "body/pose.h"
+#include "motion/retimer.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "payloads are written as the machine's floats, which must be little-endian"
 #endif
 
 #define TRANSFORM_FLOATS (BODY_JOINTS * 12)
+#define POSE_FLOATS      (NET_POSE_SIZE + 3)
 
 struct waiting_pose {
   float pose[NET_POSE_SIZE], trans[3], betas[FEATURES_BETAS];
@@ -45,17 +47,23 @@ struct track {
   size_t head, waiting;
   struct waiting_pose *ring; // [capacity]; slots of a step under way stay untouched
 
+  struct result *result; // taken for the frame under way, kept while that needs further steps
+
   // Of the thread that steps it, else at rest.
-  float *values;   // [lane's state_floats]: the network's state, betas [10], latents [Z]
-  float *joints;   // [24][3] rest joints of the betas, for posed vertices
-  bool has_joints; // they belong to the betas of the last frame
+  struct retimer_plan plan; // of the frame under way, once it is planned
+  uint32_t stepped;         // model frames of the plan that are done
+  bool planned;
+  struct retimer *retimer; // the state: the retimer, and after it
+  float *values;           // the network's state, betas [10], latents [Z], those before [Z]
+  float *joints;           // [24][3] rest joints of the betas, for posed vertices
+  bool has_joints;         // they belong to the betas of the last frame
 };
 
 // One network's work on one shard.
 struct lane {
   const struct net *net;
-  size_t state_floats, betas_at, latent_at;        // of a track's state
-  size_t track_size, values_offset, joints_offset; // of a track's block
+  size_t betas_at, latent_at, before_at, values_floats;          // of a track's values
+  size_t state_offset, values_offset, joints_offset, track_size; // of a track's block, bytes
 
   // Compute thread only.
   struct net_scratch *scratch;
@@ -89,6 +97,9 @@ struct shard {
   struct net_output *outputs;       // [max_batch]
   struct net_placement *placements; // [max_batch]
   float *transforms;                // [max_batch][24][12]
+  float *poses;                     // [max_batch][POSE_FLOATS] at the model's rate
+  float *mixtures;                  // [max_batch][NET_LATENT_MAX]
+  bool *complete;                   // [max_batch]: this is the last step of the track's frame
   struct track **batch;             // [max_batch]
   struct result **results;          // [max_batch]
   float **warm_up_values;           // [net_count], freed after the warm-up
@@ -140,8 +151,10 @@ static size_t gather(struct shard *shard, struct lane *lane) {
     struct track *track = lane->first;
     lane->first = track->next;
     track->state = TRACK_STEPPING;
+    if (!track->result)
+      track->result = pool_take(track->pool);
     shard->batch[count] = track;
-    shard->results[count] = pool_take(track->pool);
+    shard->results[count] = track->result;
     count++;
   }
   if (!lane->first)
@@ -163,90 +176,160 @@ static void take_betas(struct track *track, const struct waiting_pose *pose) {
   track->has_joints = false;
 }
 
-// What a frame of the batch is stepped with. The slot in the ring stays as it is until it is handed
-// over.
-static void prepare(struct shard *shard, struct lane *lane, size_t i) {
-  struct track *track = shard->batch[i];
+static void track_reset(struct track *track, const struct lane *lane) {
+  retimer_reset(track->retimer);
+  memset(track->values, 0, lane->values_floats * sizeof *track->values);
+  track->has_joints = false;
+}
+
+// Before a frame's first step: what it asks for takes effect, and how many steps it needs is seen.
+static void plan(struct track *track, const struct lane *lane) {
   const struct waiting_pose *pose = frame_of(track);
   if (pose->reset)
-    memset(track->values, 0, lane->state_floats * sizeof *track->values);
+    track_reset(track, lane);
   take_betas(track, pose);
-  shard->items[i] = (struct net_item){
-      .state = track->values,
-      .pose = pose->pose,
-      .trans = pose->trans,
-      .betas = pose->betas,
-      .latent = track->values + lane->latent_at,
-  };
-  shard->outputs[i] = (struct net_output){
-      .kind = track->settings.output,
-      .encoding = track->settings.encoding,
-      .latent = track->values + lane->latent_at,
-      .placement = &shard->placements[i],
-      .payload = shard->results[i]->payload,
-  };
+  retimer_push(track->retimer, pose->pose, pose->trans, pose->timestamp, &track->plan);
+  if (track->plan.restart)
+    net_restart_motion(lane->net, track->values);
+  track->stepped = 0;
+  track->planned = true;
+}
+
+// Adds the next step of a track to the items, if its frame needs one. Returns how many there are.
+static size_t add_step(struct shard *shard, const struct lane *lane, size_t i, size_t items) {
+  struct track *track = shard->batch[i];
+  float *latent = track->values + lane->latent_at;
+  float *pose = shard->poses + items * POSE_FLOATS;
+  if (track->stepped == track->plan.steps)
+    return items;
+  retimer_frame(track->retimer, track->stepped, pose, pose + NET_POSE_SIZE);
+  memcpy(track->values + lane->before_at, latent, net_config(lane->net)->latent * sizeof *latent);
+  shard->items[items] = (struct net_item){.state = track->values,
+                                          .pose = pose,
+                                          .trans = pose + NET_POSE_SIZE,
+                                          .betas = frame_of(track)->betas,
+                                          .latent = latent};
+  track->stepped++;
+  return items + 1;
+}
+
+// The latents of a frame's result: the newest, or a mixture of the two newest.
+static const float *result_latents(struct shard *shard, const struct lane *lane, size_t i) {
+  const struct track *track = shard->batch[i];
+  size_t count = net_config(lane->net)->latent;
+  float *newest = track->values + lane->latent_at, *before = track->values + lane->before_at;
+  float *mixture = shard->mixtures + i * NET_LATENT_MAX, mix = track->plan.mix;
+  if (track->plan.restart) // there is none before it
+    memcpy(before, newest, count * sizeof *before);
+  if (mix == 1)
+    return newest;
+  for (size_t k = 0; k < count; k++)
+    mixture[k] = mix * newest[k] + (1 - mix) * before[k];
+  return mixture;
 }
 
 // Where the body of a frame is; only those who want vertices pay for it.
 static void place(struct shard *shard, size_t i) {
   struct track *track = shard->batch[i];
   const struct body *body = shard->batcher->settings.body;
-  const struct waiting_pose *pose = frame_of(track);
+  const float *betas = frame_of(track)->betas, *pose = track->retimer->pose[1];
   float *transforms = shard->transforms + i * TRANSFORM_FLOATS;
   if (!track->has_joints)
-    body_shape(body, pose->betas, FEATURES_BETAS, NULL, track->joints);
+    body_shape(body, betas, FEATURES_BETAS, NULL, track->joints);
   track->has_joints = true;
-  body_transforms(body, track->joints, pose->pose, pose->trans, transforms, NULL);
+  body_transforms(body, track->joints, pose, track->retimer->trans[1], transforms, NULL);
   shard->placements[i] = (struct net_placement){.body = body,
-                                                .pose = pose->pose,
-                                                .betas = pose->betas,
+                                                .pose = pose,
+                                                .betas = betas,
                                                 .transforms = transforms,
                                                 .y_up = track->settings.y_up};
 }
 
-static void complete(struct shard *shard, const struct lane *lane, size_t i) {
-  const struct waiting_pose *pose = frame_of(shard->batch[i]);
+static struct net_output output_of(struct shard *shard, const struct lane *lane, size_t i) {
+  const struct track_settings *settings = &shard->batch[i]->settings;
+  if (settings->output == NET_VERTICES)
+    place(shard, i);
+  return (struct net_output){.kind = settings->output,
+                             .encoding = settings->encoding,
+                             .latent = result_latents(shard, lane, i),
+                             .placement = &shard->placements[i],
+                             .payload = shard->results[i]->payload};
+}
+
+static size_t state_size(const struct lane *lane) {
+  return lane->joints_offset - lane->state_offset;
+}
+
+static void fill_result(struct shard *shard, const struct lane *lane, size_t i) {
+  struct track *track = shard->batch[i];
+  const struct waiting_pose *pose = frame_of(track);
   struct result *result = shard->results[i];
-  result->track = shard->batch[i];
   result->seq = pose->seq;
   result->timestamp = pose->timestamp;
   result->received = pose->received;
+  result->held = track->plan.held;
+  result->gap = track->plan.gap;
   result->state = pose->snapshot;
   if (result->state)
-    memcpy(result->state, shard->batch[i]->values, lane->state_floats * sizeof(float));
+    memcpy(result->state, track->retimer, state_size(lane));
+  track->planned = false;
 }
 
+// One model frame of every track of the batch that needs one, then the results of those whose
+// frames are done.
 static void step(struct shard *shard, struct lane *lane, size_t count) {
+  size_t items = 0, outputs = 0;
   for (size_t i = 0; i < count; i++) {
-    prepare(shard, lane, i);
-    if (shard->outputs[i].kind == NET_VERTICES)
-      place(shard, i);
+    if (!shard->batch[i]->planned)
+      plan(shard->batch[i], lane);
+    items = add_step(shard, lane, i, items);
   }
-  net_step(lane->net, lane->scratch, shard->items, count);
-  net_output_write(lane->net, lane->output_scratch, shard->outputs, count);
+  if (items)
+    net_step(lane->net, lane->scratch, shard->items, items);
+  for (size_t i = 0; i < count; i++) {
+    shard->complete[i] = shard->batch[i]->stepped == shard->batch[i]->plan.steps;
+    if (shard->complete[i])
+      shard->outputs[outputs++] = output_of(shard, lane, i);
+  }
+  net_output_write(lane->net, lane->output_scratch, shard->outputs, outputs);
   for (size_t i = 0; i < count; i++)
-    complete(shard, lane, i);
+    if (shard->complete[i])
+      fill_result(shard, lane, i);
 }
 
-// Hands the batch's results over and queues the tracks that have more. Under the lock; afterwards
-// the loop may free the tracks. Returns whether the loop has to be woken.
+// The frame of a track is answered: it goes on with its next one.
+static void advance(struct lane *lane, struct track *track) {
+  track->result = NULL;
+  track->head = (track->head + 1) % track->capacity;
+  track->waiting--;
+  if (track->waiting)
+    append_ready(lane, track);
+  else
+    track->state = TRACK_IDLE;
+}
+
+// Hands the batch's results over and queues the tracks that have more. What was taken for a track
+// that was closed meanwhile goes the same way, complete or not. Under the lock; afterwards the loop
+// may free the tracks. Returns whether the loop has to be woken.
 static bool hand_over(struct shard *shard, struct lane *lane, size_t count) {
   bool was_empty = !shard->done;
   for (size_t i = 0; i < count; i++) {
     struct track *track = shard->batch[i];
-    if (!track->closed) {
-      track->head = (track->head + 1) % track->capacity;
-      track->waiting--;
-      if (track->waiting)
-        append_ready(lane, track);
-      else
-        track->state = TRACK_IDLE;
+    struct result *result = shard->results[i];
+    if (!track->closed && !shard->complete[i]) {
+      append_ready(lane, track);
+      continue;
     }
-    shard->results[i]->next = NULL;
-    *shard->end = shard->results[i];
-    shard->end = &shard->results[i]->next;
+    if (!shard->complete[i])
+      result->state = frame_of(track)->snapshot;
+    if (!track->closed)
+      advance(lane, track);
+    result->track = track;
+    result->next = NULL;
+    *shard->end = result;
+    shard->end = &result->next;
   }
-  return was_empty;
+  return was_empty && shard->done;
 }
 
 // One step of batch 1 and one of max_batch, so that the first client does not pay for page faults,
@@ -261,7 +344,7 @@ static void warm_up(struct shard *shard, size_t index) {
     shard->results[i] = pool_take(pool);
   pthread_mutex_unlock(&shard->lock);
   for (size_t i = 0; i < max_batch; i++) {
-    float *state = shard->warm_up_values[index] + i * lane->state_floats;
+    float *state = shard->warm_up_values[index] + i * lane->values_floats;
     shard->items[i] = (struct net_item){.state = state,
                                         .pose = zeros,
                                         .trans = zeros,
@@ -316,14 +399,18 @@ static void *run_shard(void *argument) {
 
 // Event loop -------------------------------------------------------------------------------------
 
-// The offsets of what a track's block holds: the track, its ring, its state, its joints.
+// The offsets of what a track's block holds: the track, its ring, its state (the retimer and the
+// values, one after the other), its joints.
 static void lane_lay_out(struct lane *lane, size_t frames_in_flight) {
+  size_t latent = net_config(lane->net)->latent;
   lane->betas_at = net_state_size(lane->net);
   lane->latent_at = lane->betas_at + FEATURES_BETAS;
-  lane->state_floats = lane->latent_at + net_config(lane->net)->latent;
-  lane->values_offset =
+  lane->before_at = lane->latent_at + latent;
+  lane->values_floats = lane->before_at + latent;
+  lane->state_offset =
       align_up(sizeof(struct track)) + align_up(frames_in_flight * sizeof(struct waiting_pose));
-  lane->joints_offset = lane->values_offset + align_up(lane->state_floats * sizeof(float));
+  lane->values_offset = lane->state_offset + align_up(sizeof(struct retimer));
+  lane->joints_offset = lane->values_offset + lane->values_floats * sizeof(float);
   lane->track_size = lane->joints_offset + BODY_JOINTS * 3 * sizeof(float);
 }
 
@@ -344,7 +431,7 @@ static int lane_init(struct lane *lane, const struct batcher *batcher, size_t in
     result = net_output_scratch_new(&lane->output_scratch, lane->net, max_batch, error);
   if (result < 0)
     return result;
-  *values = memory_alloc(max_batch * lane->state_floats, sizeof(float));
+  *values = memory_alloc(max_batch * lane->values_floats, sizeof(float));
   bool enough = *values != NULL;
   for (size_t i = 0; enough && i < max_batch; i++)
     enough = pool_reserve(warm);
@@ -363,10 +450,14 @@ static int shard_init(struct shard *shard, struct batcher *batcher, struct dsnet
   shard->outputs = calloc(settings->max_batch, sizeof *shard->outputs);
   shard->placements = calloc(settings->max_batch, sizeof *shard->placements);
   shard->transforms = calloc(settings->max_batch, TRANSFORM_FLOATS * sizeof(float));
+  shard->poses = calloc(settings->max_batch, POSE_FLOATS * sizeof(float));
+  shard->mixtures = calloc(settings->max_batch, NET_LATENT_MAX * sizeof(float));
+  shard->complete = calloc(settings->max_batch, sizeof *shard->complete);
   shard->lanes = calloc(settings->net_count, sizeof *shard->lanes);
   shard->warm_up_values = calloc(settings->net_count, sizeof(float *));
   if (!shard->items || !shard->batch || !shard->results || !shard->outputs || !shard->placements ||
-      !shard->transforms || !shard->lanes || !shard->warm_up_values)
+      !shard->transforms || !shard->poses || !shard->mixtures || !shard->complete ||
+      !shard->lanes || !shard->warm_up_values)
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory for a compute thread");
   for (size_t i = 0; i < settings->net_count; i++) {
     int result = lane_init(&shard->lanes[i], batcher, i, &shard->warm_up_values[i], error);
@@ -442,6 +533,9 @@ static void shard_deinit(struct shard *shard) {
   free(shard->outputs);
   free(shard->placements);
   free(shard->transforms);
+  free(shard->poses);
+  free(shard->mixtures);
+  free(shard->complete);
   free(shard->lanes);
   free(shard->warm_up_values);
   pthread_cond_destroy(&shard->work);
@@ -491,8 +585,10 @@ struct track *track_new(struct batcher *batcher, const struct track_settings *se
   track->pool = pool_of(lane, settings->output, settings->encoding);
   track->capacity = batcher->settings.frames_in_flight;
   track->ring = (struct waiting_pose *)(void *)((char *)track + align_up(sizeof *track));
+  track->retimer = (struct retimer *)(void *)((char *)track + lane->state_offset);
   track->values = (float *)(void *)((char *)track + lane->values_offset);
   track->joints = (float *)(void *)((char *)track + lane->joints_offset);
+  retimer_init(track->retimer, settings->fps, net_config(lane->net)->rate, settings->hold_glitches);
   shard->tracks++;
   return track;
 }
@@ -519,8 +615,11 @@ void track_close(struct track *track) {
   // The frame being stepped stays in flight until its result is taken.
   size_t dropped = track->waiting - (track->state == TRACK_STEPPING);
   for (size_t i = 0; i < dropped; i++) {
-    pool_unreserve(track->pool);
     free(track->ring[(track->head + track->waiting - 1 - i) % track->capacity].snapshot);
+    if (i + 1 == track->waiting && track->result) // the frame under way, between two steps
+      pool_give(track->pool, track->result);
+    else
+      pool_unreserve(track->pool);
   }
   track->closed = true;
   pthread_mutex_unlock(&shard->lock);
@@ -572,22 +671,24 @@ enum track_push track_push(struct track *track, const struct track_frame *frame)
 }
 
 size_t track_state_size(const struct track *track) {
-  return track->lane->state_floats * sizeof(float);
-}
-
-const float *track_state_betas(const struct track *track, const void *state) {
-  return (const float *)state + track->lane->betas_at;
+  return state_size(track->lane);
 }
 
 // Nothing waits, so the compute thread left the state alone before it handed the last result over.
 void track_save(const struct track *track, void *state) {
   assert(track->waiting == 0);
-  memcpy(state, track->values, track_state_size(track));
+  memcpy(state, track->retimer, state_size(track->lane));
 }
 
 void track_restore(struct track *track, const void *state) {
+  const struct track_settings *settings = &track->settings;
+  struct retimer own; // the rates and the handling of glitches are this session's
   assert(track->waiting == 0);
-  memcpy(track->values, state, track_state_size(track));
+  retimer_init(&own, settings->fps, net_config(track->lane->net)->rate, settings->hold_glitches);
+  memcpy(track->retimer, state, state_size(track->lane));
+  track->retimer->ratio = own.ratio;
+  track->retimer->period = own.period;
+  track->retimer->hold = own.hold;
   track->has_joints = false;
 }
 

@@ -52,11 +52,13 @@ struct track_settings {
   size_t net; // index into the batcher's nets
   enum net_output_kind output;
   enum net_output_encoding encoding;
-  bool y_up; // of posed vertices; poses are z-up always
+  double fps;         // of the frames pushed; see motion/retimer.h for what becomes of others
+  bool hold_glitches; // keep joints that turn implausibly fast where they were
+  bool y_up;          // of posed vertices; poses are z-up always
   void *owner;
 };
 
-// A new sequence, on the thread with the fewest tracks. It takes a state (some 6 kB for a network
+// A new sequence, on the thread with the fewest tracks. It takes a state (some 7 kB for a network
 // of 2 x 256), frames_in_flight poses of 350 bytes, and result buffers only while frames are in
 // flight. NULL when memory is out.
 struct track *track_new(struct batcher *batcher, const struct track_settings *settings);
@@ -89,9 +91,9 @@ enum track_push track_push(struct track *track, const struct track_frame *frame)
 // Frames pushed and not yet released.
 size_t track_in_flight(const struct track *track);
 
-// The state of a sequence as one block of floats: what the network remembers, the betas and the
-// latents of the newest frames. The same network goes on from it, in this process or another on the
-// same kind of machine, as if nothing had happened. All zeros is the start of a sequence.
+// The state of a sequence as one block: what the network remembers, the betas, the latents of the
+// two newest model frames and the retimer. The same network goes on from it, in this process or
+// another on the same kind of machine, as if nothing had happened.
 size_t track_state_size(const struct track *track); // bytes
 // The betas [10] in such a block.
 const float *track_state_betas(const struct track *track, const void *state);

@@ -81,6 +81,10 @@ const float *net_decoder_mean(const struct net *net);
 // start of a sequence.
 size_t net_state_size(const struct net *net);
 
+// Forgets velocities and accelerations, which the next frame starts from zero as the first of a
+// sequence does; the LSTM's state stays.
+void net_restart_motion(const struct net *net, float *state);
+
 // Per-thread working memory for steps of up to max_batch sessions.
 struct net_scratch;
 int net_scratch_new(struct net_scratch **scratch, const struct net *net, size_t max_batch,

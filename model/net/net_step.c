@@ -95,6 +95,10 @@ static float *state_memory(const struct net *net, float *state) {
   return state + 2 * net->config.layers * net->config.hidden;
 }
 
+void net_restart_motion(const struct net *net, float *state) {
+  memset(state_memory(net, state), 0, net->config.features->memory * sizeof *state);
+}
+
 void net_step_features(const struct net *net, struct net_scratch *scratch,
                        const struct net_item *items, size_t count) {
   const struct net_config *config = &net->config;
