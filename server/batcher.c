@@ -674,6 +674,12 @@ size_t track_state_size(const struct track *track) {
   return state_size(track->lane);
 }
 
+const float *track_state_betas(const struct track *track, const void *state) {
+  const struct lane *lane = track->lane;
+  const char *values = (const char *)state + (lane->values_offset - lane->state_offset);
+  return (const float *)(const void *)values + lane->betas_at;
+}
+
 // Nothing waits, so the compute thread left the state alone before it handed the last result over.
 void track_save(const struct track *track, void *state) {
   assert(track->waiting == 0);
@@ -717,7 +723,8 @@ void result_release(struct batcher *batcher, struct result *result) {
   struct track *track = result->track;
   struct shard *shard = track->shard;
   free(result->state);
-  result->state = NULL;
+  free(result->text);
+  result->state = result->text = NULL;
   pthread_mutex_lock(&shard->lock);
   pool_give(track->pool, result);
   pthread_mutex_unlock(&shard->lock);

@@ -36,6 +36,11 @@ static const struct option options[] = {
      1024, NULL, 0,
      "Frames of one session that may be waiting, computed or unsent; at that number its socket is "
      "no longer read."},
+    {"ping-interval", "S", "DSNET_PING_INTERVAL", OPTION_REAL, AT(ping_interval), "20", 0, 3600,
+     NULL, 0,
+     "Seconds without a byte from a stream after which it is pinged; after three times as long it "
+     "is "
+     "taken for gone. 0 pings none."},
     {"idle-timeout", "S", "DSNET_IDLE_TIMEOUT", OPTION_REAL, AT(idle_timeout), "60", 0.1, 86400,
      NULL, 0,
      "Seconds after which a stream that has sent no message is closed; pings do not count."},

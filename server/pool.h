@@ -28,6 +28,7 @@ struct result {
   uint64_t received; // when its pose came, as its frame says
   uint32_t held;     // joints of its pose that were held as glitches
   bool gap;          // its motion was taken up anew after a break in the timestamps
+  void *text;        // the whole message when it goes out as text, else NULL; owned
   void *state;       // the track's state after it when that was asked for, else NULL; owned
   size_t payload_size;
   uint8_t *payload; // aligned to MEMORY_ALIGNMENT, RESULT_HEADROOM writable bytes before it

@@ -229,6 +229,7 @@ int server_new(struct server **out, const struct config *config, const struct mo
                    .models = models,
                    .keys = keys,
                    .token_max_age_ms = milliseconds(config->token_max_age),
+                   .frames_in_flight = (size_t)config->frames_in_flight,
                    .max_message = (size_t)config->max_message},
       .log_limit = &server->log_limit,
       .returned = on_returned,

@@ -2,10 +2,12 @@
 #include "session.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "checkpoint.h"
+#include "motion/retimer.h"
 #include "orient.h"
 #include "websocket.h"
 
@@ -46,16 +48,13 @@ static bool reply_checkpoint_error(struct message *reply, enum wire_error code) 
   return reply_error(reply, code, text, NULL);
 }
 
-// What the protocol has and this server does not. Returns a text for people, or NULL.
-static const char *unsupported(const struct message_open *open, const struct net_config *net) {
-  if (open->output != FRAME_DISPLACEMENT)
-    return "output: only displacement is offered";
-  if (open->encoding != FRAME_F32)
-    return "encoding: only f32 is offered";
-  if (open->fps < net->rate * (1 - 1e-4) || open->fps > net->rate * (1 + 1e-4))
-    return "fps: only the model's own rate is offered";
-  if (open->delivery != MESSAGE_DELIVERY_ALL)
-    return "delivery: only all is offered";
+// What this server does not offer. Returns a text for people, or NULL.
+static const char *unsupported(const struct message_open *open,
+                               const struct session_services *services) {
+  // One result being written, one that waits, one being computed: fewer, and a slow reader stops
+  // its poses from being read after all.
+  if (open->delivery == MESSAGE_DELIVERY_LATEST && services->frames_in_flight < 3)
+    return "delivery: latest needs a server with --frames-in-flight of at least 3";
   return NULL;
 }
 
@@ -71,19 +70,29 @@ static bool reply_opened(const struct session *session, const struct models *mod
   snprintf(opened->model, sizeof opened->model, "%s", models->items[session->model].name);
   opened->vertices = (uint32_t)net->vertices;
   opened->latents = (uint32_t)net->latent;
-  opened->fps = net->rate;
+  opened->fps = session->fps;
+  opened->delay = retimer_delay(session->fps, net->rate);
   opened->next_seq = session->any_frame ? session->last_seq + 1 : 0;
   opened->trained = net->trained;
   return true;
 }
+
+static const enum net_output_kind track_outputs[] = {[FRAME_DISPLACEMENT] = NET_DISPLACEMENT,
+                                                     [FRAME_VERTICES] = NET_VERTICES,
+                                                     [FRAME_LATENT] = NET_LATENT};
+static const enum net_output_encoding track_encodings[] = {
+    [FRAME_F32] = NET_AS_F32, [FRAME_F16] = NET_AS_F16, [FRAME_I16] = NET_AS_I16};
 
 // Gives the session its track, at the start of a sequence or where a token says. True when it was
 // refused.
 static bool start_track(struct session *session, const struct session_services *services,
                         void *owner, const struct message_open *open, struct message *reply) {
   const struct track_settings settings = {.net = (size_t)session->model,
-                                          .output = NET_DISPLACEMENT,
-                                          .encoding = NET_AS_F32,
+                                          .output = track_outputs[open->output],
+                                          .encoding = track_encodings[open->encoding],
+                                          .fps = open->fps,
+                                          .hold_glitches = open->glitch == MESSAGE_GLITCH_HOLD,
+                                          .y_up = session->y_up,
                                           .owner = owner};
   session->track = track_new(services->batcher, &settings);
   if (!session->track)
@@ -103,13 +112,18 @@ static bool open_session(struct session *session, const struct session_services 
   int model = models_find(services->models, open->model);
   if (model < 0)
     return reply_error(reply, WIRE_NO_MODEL, NULL, NULL);
-  const char *lacking = unsupported(open, net_config(services->models->items[model].net));
+  const char *lacking = unsupported(open, services);
   if (lacking)
     return reply_error(reply, WIRE_UNSUPPORTED, lacking, NULL);
   struct session opened = {
       .model = model,
       .y_up = open->up == MESSAGE_UP_Y,
       .fps = open->fps,
+      .output = open->output,
+      .encoding = open->encoding,
+      .json = open->format == MESSAGE_FORMAT_JSON,
+      .latest = open->delivery == MESSAGE_DELIVERY_LATEST,
+      .keepalive = open->keepalive,
       .checkpoint_every = open->checkpoint_every,
   };
   memcpy(opened.betas, open->betas, sizeof opened.betas);
@@ -152,91 +166,198 @@ void session_checkpoint(struct session *session, const struct session_services *
     reply_checkpoint_error(reply, code);
 }
 
-// Messages ---------------------------------------------------------------------------------------
+// Statistics -------------------------------------------------------------------------------------
 
-bool session_text(struct session *session, const struct session_services *services, void *owner,
-                  const char *text, size_t size, struct message *reply) {
-  char why[256];
-  struct message message;
-  enum wire_error code = message_read(text, size, &message, why, sizeof why);
-  if (code != WIRE_OK)
-    return reply_error(reply, code, why, NULL);
-  if (message.type == MESSAGE_OPEN)
-    return open_session(session, services, owner, &message.open, reply);
-  if (message.type == MESSAGE_CHECKPOINT && !message.checkpoint.token[0])
-    return request_checkpoint(session, reply);
-  return reply_error(reply, WIRE_BAD_TYPE, "only servers send this type", NULL);
+static void count_result(struct session *session, uint64_t now, const struct result *result) {
+  struct session_counts *counts = &session->counts;
+  session->latencies[counts->frames_out % SESSION_LATENCIES] =
+      (float)((double)(now - result->received) * 1e-6);
+  counts->frames_out++;
+  counts->held += result->held > 0;
+  counts->gaps += result->gap;
 }
+
+static int by_value(const void *a, const void *b) {
+  float x = *(const float *)a, y = *(const float *)b;
+  return (x > y) - (x < y);
+}
+
+static bool reply_stats(const struct session *session, struct message *reply) {
+  const struct session_counts *counts = &session->counts;
+  float sorted[SESSION_LATENCIES];
+  size_t count =
+      counts->frames_out < SESSION_LATENCIES ? (size_t)counts->frames_out : SESSION_LATENCIES;
+  if (!session->track)
+    return reply_error(reply, WIRE_NOT_OPEN, "statistics need an open session", NULL);
+  memcpy(sorted, session->latencies, sizeof sorted);
+  qsort(sorted, count, sizeof *sorted, by_value);
+  reply->type = MESSAGE_STATS;
+  reply->stats = (struct message_stats){
+      .has_values = 1,
+      .frames_in = counts->frames_in,
+      .frames_out = counts->frames_out - counts->skipped,
+      .skipped = counts->skipped,
+      .held = counts->held,
+      .gaps = counts->gaps,
+      .latency_p50_ms = count ? (double)sorted[count / 2] : 0,
+      .latency_p99_ms = count ? (double)sorted[count - 1 - count / 100] : 0,
+  };
+  return true;
+}
+
+// Frames -----------------------------------------------------------------------------------------
 
 static bool next_is_checkpoint(const struct session *session) {
   return session->checkpoint_every && session->since_checkpoint + 1 >= session->checkpoint_every;
 }
 
-bool session_frame(struct session *session, const uint8_t *bytes, size_t size,
+// A pose that is well-formed.
+static bool take_pose(struct session *session, uint64_t now, struct frame_pose *pose,
+                      struct message *reply) {
+  const uint32_t *seq = &pose->header.seq;
+  if (!session->track)
+    return reply_error(reply, WIRE_NOT_OPEN, NULL, seq);
+  if (session->any_frame && *seq <= session->last_seq)
+    return reply_error(reply, WIRE_BAD_SEQ, NULL, seq);
+  if (session->y_up)
+    orient_y_up_to_z_up(pose->pose, pose->trans);
+  bool checkpoint = next_is_checkpoint(session);
+  const struct track_frame frame = {.pose = pose->pose,
+                                    .trans = pose->trans,
+                                    .betas = session->betas,
+                                    .seq = *seq,
+                                    .timestamp = pose->header.timestamp,
+                                    .received = now,
+                                    .flags = (session->reset ? TRACK_RESET : 0) |
+                                             (checkpoint ? TRACK_CHECKPOINT : 0)};
+  // The connection does not read on without room, so a full track is not seen here.
+  if (track_push(session->track, &frame) != TRACK_PUSHED)
+    return reply_error(reply, WIRE_OVERLOADED, "out of memory for this frame", seq);
+  session->any_frame = true;
+  session->last_seq = *seq;
+  session->reset = false;
+  session->awaited++;
+  session->counts.frames_in++;
+  session->since_checkpoint = checkpoint ? 0 : session->since_checkpoint + 1;
+  return false;
+}
+
+bool session_frame(struct session *session, uint64_t now, const uint8_t *bytes, size_t size,
                    struct message *reply) {
   struct frame_pose pose;
   enum wire_error code = frame_pose_read(bytes, size, &pose);
   const uint32_t *seq = size >= FRAME_HEADER_SIZE ? &pose.header.seq : NULL;
   if (!session->track)
     code = WIRE_NOT_OPEN;
-  else if (code == WIRE_OK && session->any_frame && pose.header.seq <= session->last_seq)
-    code = WIRE_BAD_SEQ;
   if (code != WIRE_OK)
     return reply_error(reply, code, NULL, seq);
-  if (session->y_up)
-    orient_y_up_to_z_up(pose.pose, pose.trans);
-  bool checkpoint = next_is_checkpoint(session);
-  const struct track_frame frame = {.pose = pose.pose,
-                                    .trans = pose.trans,
-                                    .betas = session->betas,
-                                    .seq = pose.header.seq,
-                                    .timestamp = pose.header.timestamp,
-                                    .flags = checkpoint ? TRACK_CHECKPOINT : 0};
-  switch (track_push(session->track, &frame)) {
-  case TRACK_PUSHED:
-    session->any_frame = true;
-    session->last_seq = pose.header.seq;
-    session->awaited++;
-    session->since_checkpoint = checkpoint ? 0 : session->since_checkpoint + 1;
-    return false;
-  case TRACK_FULL: // the connection does not read on without room
-  case TRACK_NOMEM:
+  return take_pose(session, now, &pose, reply);
+}
+
+// Messages ---------------------------------------------------------------------------------------
+
+static bool change_shape(struct session *session, const struct message_shape *shape,
+                         struct message *reply) {
+  if (!session->track)
+    return reply_error(reply, WIRE_NOT_OPEN, "a shape needs an open session", NULL);
+  memcpy(session->betas, shape->betas, sizeof session->betas);
+  return false;
+}
+
+static bool start_anew(struct session *session, struct message *reply) {
+  if (!session->track)
+    return reply_error(reply, WIRE_NOT_OPEN, "a reset needs an open session", NULL);
+  session->reset = true;
+  return false;
+}
+
+static bool reply_pong(const struct message_ping *ping, struct message *reply) {
+  reply->type = MESSAGE_PONG;
+  reply->ping = *ping;
+  return true;
+}
+
+bool session_text(struct session *session, const struct session_services *services, void *owner,
+                  uint64_t now, const char *text, size_t size, struct message *reply) {
+  char why[256];
+  struct message message;
+  enum wire_error code = message_read(text, size, &message, why, sizeof why);
+  if (code != WIRE_OK)
+    return reply_error(reply, code, why, NULL);
+  switch (message.type) {
+  case MESSAGE_OPEN:
+    return open_session(session, services, owner, &message.open, reply);
+  case MESSAGE_SHAPE:
+    return change_shape(session, &message.shape, reply);
+  case MESSAGE_RESET:
+    return start_anew(session, reply);
+  case MESSAGE_POSE:
+    return take_pose(session, now, &message.pose.frame, reply);
+  case MESSAGE_PING:
+    return reply_pong(&message.ping, reply);
+  case MESSAGE_STATS:
+    if (!message.stats.has_values)
+      return reply_stats(session, reply);
+    break;
+  case MESSAGE_CHECKPOINT:
+    if (!message.checkpoint.token[0])
+      return request_checkpoint(session, reply);
+    break;
+  case MESSAGE_OPENED:
+  case MESSAGE_PONG:
+  case MESSAGE_KEEPALIVE:
+  case MESSAGE_ERROR:
     break;
   }
-  return reply_error(reply, WIRE_OVERLOADED, "out of memory for this frame", seq);
+  return reply_error(reply, WIRE_BAD_TYPE, "only servers send this type", NULL);
 }
 
 size_t session_in_flight(const struct session *session) {
   return session->track ? track_in_flight(session->track) : 0;
 }
 
-// Writes the frame's headers before the payload and fills result->outgoing but for its release.
-static void seal_frame(struct result *result) {
-  const struct frame_header header = {
-      .kind = FRAME_DISPLACEMENT,
-      .encoding = FRAME_F32,
-      .seq = result->seq,
-      .timestamp = result->timestamp,
-  };
+// The headers before the payload: the message is one run of bytes.
+static void seal_frame(const struct frame_header *header, struct result *result) {
   uint8_t *frame = result->payload - FRAME_HEADER_SIZE;
-  frame_header_write(&header, frame);
+  frame_header_write(header, frame);
   size_t size = FRAME_HEADER_SIZE + result->payload_size;
   size_t length = websocket_binary_header(frame, size);
   result->outgoing.bytes = frame - length;
   result->outgoing.size = length + size;
 }
 
-bool session_take(struct session *session, const struct session_services *services,
-                  struct result *result, struct message *reply) {
-  session->awaited--;
-  seal_frame(result);
-  if (!result->state)
+static bool seal_text(const struct frame_header *header, struct result *result) {
+  uint8_t *text = malloc(WEBSOCKET_HEADER_MAX + result_text_size(result->payload_size));
+  if (!text)
     return false;
+  uint8_t *begin = text + WEBSOCKET_HEADER_MAX;
+  size_t size = result_text_write(header, result->payload, result->payload_size, (char *)begin);
+  size_t length = websocket_text_header(begin, size);
+  result->text = text;
+  result->outgoing.bytes = begin - length;
+  result->outgoing.size = length + size;
+  return true;
+}
+
+enum session_take session_take(struct session *session, const struct session_services *services,
+                               uint64_t now, struct result *result, struct message *reply) {
+  const struct frame_header header = {.kind = (uint8_t)session->output,
+                                      .encoding = (uint8_t)session->encoding,
+                                      .seq = result->seq,
+                                      .timestamp = result->timestamp};
+  session->awaited--;
+  count_result(session, now, result);
+  if (!session->json)
+    seal_frame(&header, result);
+  else if (!seal_text(&header, result))
+    return SESSION_NOMEM;
+  if (!result->state)
+    return SESSION_TAKEN;
   reply->type = MESSAGE_CHECKPOINT;
   enum wire_error code = checkpoint_of_result(session, services, result, &reply->checkpoint);
   if (code != WIRE_OK)
     reply_checkpoint_error(reply, code);
-  return true;
+  return SESSION_TAKEN_AND_REPLY;
 }
 
 void session_close(struct session *session) {

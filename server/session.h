@@ -18,7 +18,8 @@
 #include "token.h"
 #include "wire/message.h"
 
-#define SESSION_ID_LENGTH 32 // hexadecimal digits
+#define SESSION_ID_LENGTH 32  // hexadecimal digits
+#define SESSION_LATENCIES 128 // of which the percentiles in its statistics are
 
 // What all sessions work with.
 struct session_services {
@@ -26,6 +27,7 @@ struct session_services {
   const struct models *models;
   const struct token_keys *keys;
   uint64_t token_max_age_ms;
+  size_t frames_in_flight;
   size_t max_message; // bytes of a client's message, which a token must fit into
 };
 
@@ -36,21 +38,31 @@ struct session {
   float betas[FEATURES_BETAS];
   bool any_frame; // seq of the last accepted frame is in last_seq
   uint32_t last_seq;
-  double fps;                // of the client's poses
+  double fps; // of the client's poses
+  enum frame_kind output;
+  enum frame_encoding encoding;
+  bool json, latest;         // results as text; only the newest one waits
+  bool reset;                // the next frame starts the sequence anew
+  double keepalive;          // seconds of silence after which a message is sent; 0: never
   uint32_t checkpoint_every; // 0: only when asked for
   uint32_t since_checkpoint; // frames taken since the last of those
   bool checkpoint_wanted;    // by the client or a shutdown
   size_t awaited;            // frames taken whose results session_take has not seen
   char id[SESSION_ID_LENGTH + 1];
+  struct session_counts {
+    uint64_t frames_in, frames_out, skipped, held, gaps;
+  } counts;
+  float latencies[SESSION_LATENCIES]; // ms of the newest frames_out, in a ring
 };
 
 // Drops the session's track, if it has one. Results that were taken must have been released.
 void session_close(struct session *session);
 
-// Handles one message. Returns true when `reply` is to be sent: `opened`, or an error.
+// Handles one message that came at `now` (ns of any steady clock). Returns true when `reply` is to
+// be sent: an answer or an error.
 bool session_text(struct session *session, const struct session_services *services, void *owner,
-                  const char *text, size_t size, struct message *reply);
-bool session_frame(struct session *session, const uint8_t *bytes, size_t size,
+                  uint64_t now, const char *text, size_t size, struct message *reply);
+bool session_frame(struct session *session, uint64_t now, const uint8_t *bytes, size_t size,
                    struct message *reply);
 
 // Frames accepted whose results have not been released.
@@ -64,10 +76,14 @@ bool session_checkpoint_due(const struct session *session);
 void session_checkpoint(struct session *session, const struct session_services *services,
                         struct message *reply);
 
-// Takes a result of the session's track: writes the frame's headers before the payload and fills
-// result->outgoing but for its release. Returns true when `reply`, a checkpoint or an error, is to
-// be sent after it.
-bool session_take(struct session *session, const struct session_services *services,
-                  struct result *result, struct message *reply);
+// Takes a result of the session's track at `now`: fills result->outgoing, but for its release, with
+// the whole message.
+enum session_take {
+  SESSION_TAKEN,
+  SESSION_TAKEN_AND_REPLY, // `reply`, a checkpoint or an error, is to be sent after it
+  SESSION_NOMEM,           // no message: the result is to be released, and its client told
+};
+enum session_take session_take(struct session *session, const struct session_services *services,
+                               uint64_t now, struct result *result, struct message *reply);
 
 #endif

@@ -37,8 +37,12 @@ struct stream {
   bool sending_ended; // our half of the connection was shut
   uint16_t finish_code;
   const char *finish_reason; // a constant
-  uint64_t last_message;     // loop time, ms
-  uint64_t deadline;         // loop time, ms; of finishing and closing
+  // Loop times, ms.
+  uint64_t last_message; // of the client
+  uint64_t last_heard;   // any bytes of the client's
+  uint64_t last_ping;
+  uint64_t last_sent; // a message queued
+  uint64_t deadline;  // loop time, ms; of finishing and closing
   struct MHD_UpgradeResponseHandle *handle;
   uv_poll_t poll;
   struct websocket ws;
@@ -141,6 +145,7 @@ static ssize_t read_socket(void *user, uint8_t *bytes, size_t size) {
     return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
   // A short read has emptied the socket; asking again would only cost a call.
   stream->reads_left = (size_t)count < size ? 0 : stream->reads_left - 1;
+  stream->last_heard = now(stream);
   return count > 0 ? count : -1;
 }
 
@@ -152,6 +157,7 @@ static bool has_room(const struct stream *stream) {
 }
 
 static void send_reply(struct stream *stream, const struct message *reply) {
+  stream->last_sent = now(stream);
   char text[MESSAGE_SIZE_MAX + 1];
   size_t length = message_write(reply, text, sizeof text);
   if (!length || websocket_queue_text(&stream->ws, text, length)) {
@@ -172,9 +178,10 @@ static void receive_message(void *user, bool text, const uint8_t *bytes, size_t 
   struct streams *streams = stream->streams;
   struct message reply;
   stream->last_message = now(stream);
-  bool answer = text ? session_text(&stream->session, &streams->services, stream,
+  uint64_t time = uv_hrtime();
+  bool answer = text ? session_text(&stream->session, &streams->services, stream, time,
                                     (const char *)bytes, size, &reply)
-                     : session_frame(&stream->session, bytes, size, &reply);
+                     : session_frame(&stream->session, time, bytes, size, &reply);
   if (answer)
     send_reply(stream, &reply);
   stream->ws.paused = !has_room(stream);
@@ -371,7 +378,7 @@ void stream_start(struct streams *streams, int fd, struct MHD_UpgradeResponseHan
     return;
   }
   stream->handle = handle;
-  stream->last_message = now(stream);
+  stream->last_message = stream->last_heard = stream->last_sent = now(stream);
   stream->next = streams->first;
   stream->link = &streams->first;
   if (stream->next)
@@ -389,20 +396,35 @@ static void release_result(struct outgoing *outgoing, void *user) {
   result_release(stream->streams->services.batcher, result);
 }
 
+// A finished result into its stream's queue.
+static void deliver(struct stream *stream, uint64_t time, struct result *result) {
+  struct session *session = &stream->session;
+  struct message reply;
+  enum session_take taken = session_take(session, &stream->streams->services, time, result, &reply);
+  if (taken == SESSION_NOMEM) {
+    result_release(stream->streams->services.batcher, result);
+    websocket_fail(&stream->ws, WEBSOCKET_INTERNAL, "out of memory");
+    return;
+  }
+  if (session->latest)
+    session->counts.skipped += websocket_withdraw(&stream->ws, release_result);
+  stream->last_sent = now(stream);
+  result->outgoing.release = release_result;
+  websocket_queue(&stream->ws, &result->outgoing);
+  if (taken == SESSION_TAKEN_AND_REPLY)
+    send_reply(stream, &reply);
+}
+
 void streams_deliver(struct streams *streams) {
   // First every result to its stream, then every stream to its socket: a stream that leaves while
   // it writes must not have results further down the list.
   struct stream *dirty = NULL;
+  uint64_t time = uv_hrtime();
   for (struct result *result = batcher_take(streams->services.batcher), *next; result;
        result = next) {
     next = result->next;
     struct stream *stream = track_owner(result->track);
-    struct message reply;
-    bool checkpoint = session_take(&stream->session, &streams->services, result, &reply);
-    result->outgoing.release = release_result;
-    websocket_queue(&stream->ws, &result->outgoing);
-    if (checkpoint)
-      send_reply(stream, &reply);
+    deliver(stream, time, result);
     if (!stream->dirty) {
       stream->dirty = true;
       stream->next_dirty = dirty;
@@ -415,19 +437,46 @@ void streams_deliver(struct streams *streams) {
   }
 }
 
+// Says something where nothing was said for long. False when the peer must be taken for gone: its
+// machine vanished, or the way to it, without a last word. One that is not read, since it reads too
+// slowly itself, cannot be heard.
+static bool keep_alive(struct stream *stream, uint64_t time) {
+  uint64_t interval = milliseconds(stream->streams->config->ping_interval);
+  uint64_t silence = time - stream->last_heard;
+  if (stream->session.keepalive > 0 &&
+      time - stream->last_sent >= milliseconds(stream->session.keepalive))
+    send_reply(stream, &(struct message){.type = MESSAGE_KEEPALIVE});
+  if (!interval || stream->ws.paused || silence < interval)
+    return true;
+  if (silence >= 3 * interval)
+    return false;
+  if (time - stream->last_ping >= interval) {
+    stream->last_ping = time;
+    websocket_ping(&stream->ws);
+  }
+  return true;
+}
+
+static void sweep_serving(struct stream *stream, uint64_t time) {
+  if (!keep_alive(stream, time))
+    stream_leave(stream, "the peer answers no ping");
+  else if (time - stream->last_message >= milliseconds(stream->streams->config->idle_timeout)) {
+    log_stream(stream, LOG_LEVEL_INFO, "stream_idle", "no message for too long");
+    start_finishing(stream, WEBSOCKET_POLICY, "no message for too long");
+    stream_advance(stream);
+  } else if (!stream->blocked && wants_write(stream)) {
+    stream_advance(stream);
+  }
+}
+
 void streams_sweep(struct streams *streams) {
-  uint64_t idle = milliseconds(streams->config->idle_timeout), time = uv_now(streams->loop);
+  uint64_t time = uv_now(streams->loop);
   for (struct stream *stream = streams->first, *next; stream; stream = next) {
     next = stream->next;
-    if (stream->state == STREAM_SERVING) {
-      if (time - stream->last_message < idle)
-        continue;
-      log_stream(stream, LOG_LEVEL_INFO, "stream_idle", "no message for too long");
-      start_finishing(stream, WEBSOCKET_POLICY, "no message for too long");
-      stream_advance(stream);
-    } else if (time >= stream->deadline) {
+    if (stream->state == STREAM_SERVING)
+      sweep_serving(stream, time);
+    else if (time >= stream->deadline)
       stream_leave(stream, "the peer did not take its close in time");
-    }
   }
 }
 

@@ -208,6 +208,10 @@ size_t websocket_binary_header(uint8_t *end, size_t size) {
   return write_header(end, WSLAY_BINARY_FRAME, size);
 }
 
+size_t websocket_text_header(uint8_t *end, size_t size) {
+  return write_header(end, WSLAY_TEXT_FRAME, size);
+}
+
 void websocket_queue(struct websocket *ws, struct outgoing *outgoing) {
   if (ws->close_code) {
     outgoing->release(outgoing, ws->user);
@@ -217,6 +221,27 @@ void websocket_queue(struct websocket *ws, struct outgoing *outgoing) {
   *ws->end = outgoing;
   ws->end = &outgoing->next;
   ws->queued++;
+}
+
+size_t websocket_withdraw(struct websocket *ws,
+                          void (*release)(struct outgoing *outgoing, void *user)) {
+  size_t count = 0;
+  struct outgoing **link = &ws->first;
+  if (ws->first && ws->first_written)
+    link = &ws->first->next;
+  while (*link) {
+    struct outgoing *at = *link;
+    if (at->release != release) {
+      link = &at->next;
+      continue;
+    }
+    *link = at->next;
+    at->release(at, ws->user);
+    count++;
+  }
+  ws->end = link;
+  ws->queued -= count;
+  return count;
 }
 
 int websocket_queue_text(struct websocket *ws, const char *text, size_t size) {
@@ -255,6 +280,10 @@ static void drop_queued(struct websocket *ws) {
     next = rest->next;
     rest->release(rest, ws->user);
   }
+}
+
+void websocket_ping(struct websocket *ws) {
+  ws->ping_waits = !ws->close_code;
 }
 
 void websocket_close(struct websocket *ws, uint16_t code, const char *reason) {
@@ -298,6 +327,9 @@ static void choose_control(struct websocket *ws) {
   if (ws->pong_waits) {
     ws->pong_waits = false;
     load_control(ws, WSLAY_PONG, ws->pong, ws->pong_size);
+  } else if (ws->ping_waits) {
+    ws->ping_waits = false;
+    load_control(ws, WSLAY_PING, NULL, 0);
   } else if (ws->close_waits && !ws->first) {
     ws->close_waits = false;
     ws->close_loaded = true;

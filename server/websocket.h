@@ -74,7 +74,7 @@ struct websocket {
   uint8_t control[2 + WEBSOCKET_CONTROL_MAX];     //
   uint8_t pong_size, pong[WEBSOCKET_CONTROL_MAX]; // payload of the pong that waits
   uint8_t close_size, close_frame[WEBSOCKET_CONTROL_MAX]; // payload of the close that waits
-  bool pong_waits, close_waits, close_loaded;
+  bool ping_waits, pong_waits, close_waits, close_loaded;
 
   // What has happened.
   bool close_sent;         // written to the last byte
@@ -96,11 +96,20 @@ void websocket_receive(struct websocket *ws);
 
 // Appends a message; ownership moves, also when the connection is closing (it is released then).
 void websocket_queue(struct websocket *ws, struct outgoing *outgoing);
-// The same with a copy of a text. -1 when memory is out.
+// Takes back the messages with this release function of which no byte has been written, and
+// releases them. Returns how many.
+size_t websocket_withdraw(struct websocket *ws,
+                          void (*release)(struct outgoing *outgoing, void *user));
+// The same as websocket_queue with a copy of a text. -1 when memory is out.
 int websocket_queue_text(struct websocket *ws, const char *text, size_t size);
 // Writes the header of a whole binary message of `size` bytes so that it ends at `end`; returns its
 // length, at most WEBSOCKET_HEADER_MAX.
 size_t websocket_binary_header(uint8_t *end, size_t size);
+// The same of a text message.
+size_t websocket_text_header(uint8_t *end, size_t size);
+
+// Sends an empty ping between two messages.
+void websocket_ping(struct websocket *ws);
 
 // Sends a close frame when all that is queued has been written; no message can be queued or is
 // handed over any more. The first close wins. WEBSOCKET_NO_STATUS sends one without a code.
