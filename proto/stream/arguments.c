@@ -81,6 +81,13 @@ static const struct option options[] = {
      .fallback = "all",
      .choices = "all|latest",
      .help = "latest lets the server skip results that a newer one has overtaken."},
+    {.name = "glitch",
+     .argument = "HOW",
+     .type = OPTION_TEXT,
+     .offset = MEMBER(glitch),
+     .fallback = "pass",
+     .choices = "pass|hold",
+     .help = "hold lets the server replace poses that no body moves to in a frame."},
     {.name = "record",
      .argument = "FILE",
      .letter = 'o',
@@ -184,6 +191,7 @@ void arguments_print_help(FILE *out) {
   }
 VALUE_OF(frame_kind, FRAME_DISPLACEMENT, FRAME_LATENT, message_output_name)
 VALUE_OF(frame_encoding, FRAME_F32, FRAME_I16, message_encoding_name)
+VALUE_OF(message_glitch, MESSAGE_GLITCH_PASS, MESSAGE_GLITCH_HOLD, message_glitch_name)
 VALUE_OF(message_delivery, MESSAGE_DELIVERY_ALL, MESSAGE_DELIVERY_LATEST, message_delivery_name)
 
 // "a,b,..." -> betas; the rest 0.
@@ -283,6 +291,7 @@ void arguments_stream_options(const struct arguments *arguments, struct stream_o
       .output = frame_kind_of(arguments->output),
       .encoding = frame_encoding_of(arguments->encoding),
       .delivery = message_delivery_of(arguments->delivery),
+      .glitch = message_glitch_of(arguments->glitch),
       .checkpoint_every = (uint32_t)arguments->checkpoint_every,
       .reconnect = {.tries = arguments->reconnect ? (unsigned)arguments->reconnect_tries : 0,
                     .seconds = arguments->reconnect_time},

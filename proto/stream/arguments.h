@@ -12,7 +12,8 @@
 
 struct arguments {
   // As given.
-  const char *rate, *output, *encoding, *delivery, *record, *model, *betas_text, *token, *body;
+  const char *rate, *output, *encoding, *delivery, *glitch, *record, *model, *betas_text, *token,
+      *body;
   long long sessions, window, checkpoint_every, reconnect_tries;
   double fps, timeout, reconnect_time;
   bool reconnect, check_all, quiet, json, version;

@@ -311,7 +311,7 @@ static bool open_link(struct connection *connection) {
     status = link_open(&connection->link, connection->shared->loop, address);
     if (status == 0)
       return true;
-    if (connection->address + 1 == server->address_count)
+    if (connection->address + 1 >= server->address_count) // they may have become fewer meanwhile
       break;
   }
   struct connection_loss loss = {.outcome = STREAM_CONNECT, .passing = true};

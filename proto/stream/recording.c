@@ -81,9 +81,8 @@ int recording_open(struct recording **out, const char *path, struct dsnet_error 
   return 0;
 }
 
-// Asks the file system that the file is on. One that does not tell is trusted.
-static int check_space(const struct recording *recording, size_t bytes, size_t together,
-                       struct dsnet_error *error) {
+int recording_check_space(const struct recording *recording, double numbers,
+                          struct dsnet_error *error) {
   struct statvfs disk;
   const char *slash = strrchr(recording->path, '/');
   char *folder =
@@ -92,7 +91,7 @@ static int check_space(const struct recording *recording, size_t bytes, size_t t
   free(folder);
   if (!known)
     return 0;
-  double wanted = (double)bytes * (double)together;
+  double wanted = numbers * sizeof(float);
   double free_bytes = (double)disk.f_bavail * (double)disk.f_frsize;
   if (wanted <= free_bytes)
     return 0;
@@ -124,21 +123,20 @@ static int begin_pc2(struct recording *recording, struct dsnet_error *error) {
 }
 
 int recording_begin(struct recording *recording, const struct recording_shape *shape,
-                    size_t together, struct dsnet_error *error) {
-  size_t bytes;
+                    struct dsnet_error *error) {
   recording->shape = *shape;
   recording->seq = memory_alloc(shape->frames, sizeof *recording->seq);
   recording->latency = memory_alloc(shape->frames, sizeof *recording->latency);
   if (!recording->seq || !recording->latency)
     return dsnet_error_set(error, DSNET_ENOMEM, "%.200s: out of memory", recording->path);
-  if (!memory_multiply(shape->frames, shape->numbers * sizeof(float), &bytes))
-    return dsnet_error_set(error, DSNET_ELIMIT, "%.200s: too long", recording->path);
-  int status = check_space(recording, bytes, together, error);
-  if (status == 0 && recording->format == FORMAT_NPZ)
-    status = begin_npz(recording, error);
-  else if (status == 0 && recording->format == FORMAT_PC2)
-    status = begin_pc2(recording, error);
-  return status;
+  switch (recording->format) {
+  case FORMAT_NPZ:
+    return begin_npz(recording, error);
+  case FORMAT_PC2:
+    return begin_pc2(recording, error);
+  default:
+    return 0;
+  }
 }
 
 int recording_add(struct recording *recording, const float *values, uint32_t seq, double latency,

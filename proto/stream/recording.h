@@ -34,10 +34,14 @@ int recording_path(char *path, size_t size, const char *output, size_t session, 
 // Creates the file under a temporary name, so that a path that cannot be written shows early.
 int recording_open(struct recording **recording, const char *path, struct dsnet_error *error);
 
-// Writes what stands before the frames. `together`: recordings of this shape that share the disk;
-// DSNET_ELIMIT when it has no room for them.
+// Whether the file's disk has room for `numbers` float32; DSNET_ELIMIT when it has not. A file
+// system that does not tell is trusted.
+int recording_check_space(const struct recording *recording, double numbers,
+                          struct dsnet_error *error);
+
+// Writes what stands before the frames.
 int recording_begin(struct recording *recording, const struct recording_shape *shape,
-                    size_t together, struct dsnet_error *error);
+                    struct dsnet_error *error);
 
 // The next frame: `values` [numbers], its seq and latency in seconds.
 int recording_add(struct recording *recording, const float *values, uint32_t seq, double latency,

@@ -101,9 +101,10 @@ static unsigned tries_allowed(const struct session *session) {
 
 // Chooses the server of the next try. Returns when it may begin.
 static uint64_t choose_server(struct session *session, uint64_t now) {
-  const struct servers *servers = &session->stream->servers;
+  struct servers *servers = &session->stream->servers;
   uint64_t random = (uint64_t)randombytes_random() << 32 | randombytes_random();
   uint64_t delay = backoff_delay(session->tries / (unsigned)servers->count, random);
+  servers_look_up(servers, session->server, &session->stream->loop);
   session->server = servers_next(servers, session->server, now);
   uint64_t not_before = servers->list[session->server].not_before;
   // Jitter here, too: the server has told everybody the same.
@@ -167,6 +168,7 @@ static void send_open(struct session *session) {
   open->output = options->output;
   open->encoding = options->encoding;
   open->delivery = options->delivery;
+  open->glitch = options->glitch;
   open->checkpoint_every = options->checkpoint_every;
   if (session->transfer.resume_token)
     snprintf(open->resume, sizeof open->resume, "%s", session->transfer.resume_token);

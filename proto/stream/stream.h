@@ -48,6 +48,7 @@ struct stream_options {
   enum frame_kind output;
   enum frame_encoding encoding;
   enum message_delivery delivery;
+  enum message_glitch glitch;
   uint32_t checkpoint_every; // frames; 0: no checkpoints
   struct stream_reconnect reconnect;
   bool real_rate;  // each frame at its time; else as fast as the window allows

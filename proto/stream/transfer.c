@@ -82,24 +82,34 @@ static bool allocate(struct session *session, const struct message_opened *opene
   return transfer->values != NULL;
 }
 
+static int begin_recording(struct session *session, bool first, struct dsnet_error *error) {
+  const struct stream *stream = session->stream;
+  struct transfer *transfer = &session->transfer;
+  const struct recording_shape shape = {.kind = stream->options->output,
+                                        .frames = session->clip->frames,
+                                        .numbers = transfer->result.numbers};
+  if (!transfer->recording)
+    return 0;
+  // The first session asks for all of them, before any has written.
+  double all = (double)stream->summary->wanted * (double)shape.numbers;
+  int status = first ? recording_check_space(transfer->recording, all, error) : 0;
+  return status == 0 ? recording_begin(transfer->recording, &shape, error) : status;
+}
+
 bool transfer_prepare(struct session *session, const struct message_opened *opened, uint64_t now) {
   struct stream *stream = session->stream;
-  struct transfer *transfer = &session->transfer;
   struct dsnet_error error = {0};
+  bool first = !stream->summary->opened;
   if (!allocate(session, opened) || !prepare_summary(stream, opened)) {
     session_fail(session, STREAM_INTERNAL, 1001, "out of memory");
     return false;
   }
-  const struct recording_shape shape = {.kind = stream->options->output,
-                                        .frames = session->clip->frames,
-                                        .numbers = transfer->result.numbers};
-  if (transfer->recording &&
-      recording_begin(transfer->recording, &shape, stream->options->sessions, &error) != 0) {
+  if (begin_recording(session, first, &error) != 0) {
     session_fail(session, STREAM_RECORDING, 1001, "%s", error.text);
     return false;
   }
-  transfer->base = opened->next_seq;
-  transfer->start = first_due(session, now);
+  session->transfer.base = opened->next_seq;
+  session->transfer.start = first_due(session, now);
   return true;
 }
 

@@ -71,6 +71,10 @@ const char *message_delivery_name(enum message_delivery delivery) {
   return text_of_name(delivery_names, (int)delivery);
 }
 
+const char *message_glitch_name(enum message_glitch glitch) {
+  return text_of_name(glitch_names, (int)glitch);
+}
+
 // One message being read. After a failure every further member_ call does nothing.
 struct reader {
   const json_t *object;

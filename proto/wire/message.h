@@ -132,11 +132,12 @@ struct message {
   };
 };
 
-// "displacement", "vertices", "latent"; "f32", "f16", "i16"; "all", "latest". NULL for what an open
-// message has no word for.
+// "displacement", "vertices", "latent"; "f32", "f16", "i16"; "all", "latest"; "pass", "hold". NULL
+// for what an open message has no word for.
 const char *message_output_name(enum frame_kind output);
 const char *message_encoding_name(enum frame_encoding encoding);
 const char *message_delivery_name(enum message_delivery delivery);
+const char *message_glitch_name(enum message_glitch glitch);
 
 // The defaults of the table above.
 void message_open_init(struct message_open *open);
