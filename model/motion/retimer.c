@@ -8,11 +8,15 @@
 #include "motion/rotation.h"
 
 #define JOINTS (CLIP_POSE_SIZE / 3)
-#define DRIFT  0.1  // share of a timestamp's deviation by which the timeline follows it
-#define TINY   1e-9 // model frames: rounding of times that fall on the grid
+// Share of a timestamp's deviation by which the timeline follows it. It follows clocks that are up
+// to 1.5% off; following faster, it would swing with clocks that tick coarsely.
+#define DRIFT 0.03
+#define TINY  1e-9 // model frames: rounding of times that fall on the grid
+// As in clip_resample: rates this near to each other, relatively, are the same.
+#define SAME_RATE 1e-4
 
 static bool is_whole(double x) {
-  return fabs(x - round(x)) < 1e-6;
+  return fabs(x - round(x)) <= SAME_RATE * x;
 }
 
 void retimer_init(struct retimer *retimer, double fps, double rate, bool hold) {
@@ -39,18 +43,21 @@ double retimer_delay(double fps, double rate) {
 static double periods_passed(struct retimer *retimer, double timestamp) {
   double elapsed = timestamp - retimer->last;
   double limit = fmax(RETIMER_GAP_SECONDS, 1.5 * retimer->period);
+  bool silent = retimer->still > limit;
   retimer->last = timestamp;
+  retimer->clock += retimer->period;
   if (elapsed == 0) {
-    retimer->clock = timestamp;
+    retimer->still += retimer->period;
     return 1;
   }
-  double behind = timestamp - retimer->clock;
-  if (elapsed < 0 || elapsed > limit || fabs(behind) > 2 * limit) {
+  retimer->still = 0;
+  if (silent)
     retimer->clock = timestamp;
+  double behind = timestamp - retimer->clock;
+  if (elapsed < 0 || elapsed > limit || fabs(behind) > 2 * limit)
     return -1;
-  }
-  double passed = fmax(0, round(behind / retimer->period));
-  retimer->clock += passed * retimer->period;
+  double passed = fmax(0, 1 + round(behind / retimer->period));
+  retimer->clock += (passed - 1) * retimer->period;
   retimer->clock += DRIFT * (timestamp - retimer->clock);
   return passed;
 }

@@ -7,14 +7,17 @@
 // translation) and stepped one after the other; the client gets one result for each of its poses: a
 // mixture of the two newest model frames. When the model's rate is a multiple of the client's, a
 // model frame falls on every pose and results are on time; otherwise they are of one model frame
-// before. At the model's own rate poses pass through bit for bit.
+// before. At the model's own rate poses pass through bit for bit. Rates that differ by 1e-4 or
+// less, relatively, are the same.
 //
 // Time. A pose is taken to be one period after the last as long as its timestamp is within half a
 // period of that (jitter); the timeline follows slow drift. If it is later, poses were lost, and
 // the motion between is interpolated; if it is earlier, it replaces the last pose. After more than
 // RETIMER_GAP_SECONDS (or one and a half periods of a slow client), or when time runs backwards,
-// the motion is taken up anew: velocities start from zero instead of spiking. Timestamps that stand
-// still say nothing, and every pose is one period after the last.
+// the motion is taken up anew: velocities start from zero instead of spiking. A timestamp that is
+// given again says nothing, and the pose is one period after the last: clocks may tick more
+// coarsely than poses come. When it stood still for longer than a break, time counts from where it
+// moves on.
 //
 // Glitches. With `hold`, a joint that turned faster than DEGLITCH_SPEED since its last plausible
 // rotation keeps that rotation. What is allowed grows with the time that passes, so a joint is held
@@ -35,6 +38,7 @@ struct retimer {
   double phase;      // of the newest pose after the newest model frame, 0..1 model frames
   double clock;      // the timeline's estimate of the newest pose's timestamp
   double last;       // newest timestamp
+  double still;      // seconds of poses that gave it again
   double from, span; // model frames: phase of the pose before, time between the two
   float pose[2][CLIP_POSE_SIZE]; // before, newest
   float trans[2][3];
