@@ -19,6 +19,7 @@ import numpy as np
 from ws import Server
 
 STREAM = os.path.join(os.environ["DSNET_BUILD"], "proto/stream/dsnet-stream")
+DSNET = os.path.join(os.environ["DSNET_BUILD"], "model/tool/dsnet")
 FRAMES = 720  # of the built-in clip at 60 Hz
 
 
@@ -168,6 +169,58 @@ class OutputTest(Case):
         self.assertTrue(np.array_equal(cache, raw))
 
 
+class KindTest(Case):
+    """Every output, encoding, rate and delivery."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = self.start()
+
+    def record(self, name, *arguments):
+        return self.check_ok(stream("--server", url(self.server), "--rate", "max", "--json", "-o", self.path(name),
+                                    *arguments))
+
+    def predict(self, kind, name):
+        subprocess.run([DSNET, "predict", "sample", "--kind", kind, "-o", self.path(name)], check=True,
+                       stderr=subprocess.DEVNULL)
+
+    def test_every_output_is_what_dsnet_predicts(self):
+        # f16 has 11 bits of mantissa, i16 a step of the largest number / 32767.
+        for kind in ("displacement", "vertices", "latent"):
+            self.predict(kind, "offline.npz")
+            with np.load(self.path("offline.npz")) as offline:
+                wanted = offline[kind]
+            largest = float(np.abs(wanted).max())
+            for encoding, tolerance in (("f32", 1e-6), ("f16", 2 ** -11), ("i16", 0.51 / 32767)):
+                with self.subTest(kind=kind, encoding=encoding):
+                    record = self.record("online.npz", "--output", kind, "--encoding", encoding)
+                    self.assertEqual((record["output"], record["encoding"]), (kind, encoding))
+                    with np.load(self.path("online.npz")) as online:
+                        got = online[kind]
+                    self.assertEqual(got.shape, wanted.shape)
+                    self.assertLessEqual(float(np.abs(got - wanted).max()), tolerance * largest)
+
+    def test_a_point_cache_is_that_of_dsnet_predict(self):
+        self.predict("vertices", "offline.pc2")
+        self.record("online.pc2", "--output", "vertices")
+        self.assertTrue(filecmp.cmp(self.path("offline.pc2"), self.path("online.pc2"), shallow=False))
+
+    def test_a_clip_is_streamed_at_the_rate_asked_for(self):
+        for fps, delayed in ((30, False), (24, True), (120, True)):
+            with self.subTest(fps=fps):
+                record = self.record("online.npz", "--fps", str(fps), "--output", "latent")
+                self.assertEqual((record["fps"], record["delay_seconds"] > 0), (fps, delayed))
+                with np.load(self.path("online.npz")) as online:
+                    self.assertEqual(len(online["latent"]), FRAMES * fps // 60)
+                    self.assertEqual(online["fps"], fps)
+
+    def test_skipped_results_are_counted(self):
+        record = self.check_ok(stream("--server", url(self.server), "--rate", "max", "--window", "200", "--json",
+                                      "--delivery", "latest"))
+        self.assertEqual(record["frames_received"] + record["frames_skipped"], FRAMES)
+        self.assertGreater(record["frames_received"], 0)
+
+
 class ReconnectTest(Case):
     def setUp(self):
         super().setUp()
@@ -183,27 +236,29 @@ class ReconnectTest(Case):
         self.addCleanup(process.kill)
         return process
 
-    def wait_for_session(self, server):
+    def wait_for_frames(self, count=50):
+        """Until so many of the clip's frames are in the file that is going to be the recording."""
         end = time.monotonic() + 60
-        while not any('"session_opened"' in line for line in server.log):
-            self.assertLess(time.monotonic(), end, "no session came")
+        while not any(os.path.getsize(self.path(name)) > count * 6500 * 12
+                      for name in os.listdir(self.folder.name) if name.endswith(".tmp")):
+            self.assertLess(time.monotonic(), end, "no frames came")
             time.sleep(0.05)
-        time.sleep(2)  # of the clip's twelve
 
-    def check_whole(self, process, server):
+    def check_whole(self, process, server, *arguments, frames=FRAMES):
         """The recording equals that of an uninterrupted stream to the bit."""
         out, error = process.communicate(timeout=120)
         self.assertEqual(process.returncode, 0, error)
         record = json.loads(out)
-        self.assertEqual(record["frames_received"], FRAMES)
-        self.check_ok(stream("--server", url(server), "--rate", "max", "--json", "-o", self.path("whole.raw")))
+        self.assertEqual(record["frames_received"], frames)
+        self.check_ok(stream("--server", url(server), "--rate", "max", "--json", "-o", self.path("whole.raw"),
+                             *arguments))
         self.assertTrue(filecmp.cmp(self.path("lost.raw"), self.path("whole.raw"), shallow=False))
         return record
 
     def test_a_server_that_stops_hands_its_stream_to_the_other(self):
         first, second = self.start("--state-key-file", self.key), self.start("--state-key-file", self.key)
         process = self.begin("--server", url(first), "--server", url(second))
-        self.wait_for_session(first)
+        self.wait_for_frames()
         self.assertEqual(first.stop(), 0)
         record = self.check_whole(process, second)
         self.assertEqual((record["reconnects"], record["restarts"]), (1, 0))
@@ -216,16 +271,25 @@ class ReconnectTest(Case):
     def test_a_killed_server_costs_the_frames_since_the_last_checkpoint(self):
         server = self.start("--state-key-file", self.key)
         process = self.begin("--server", url(server), "--checkpoint-every", "20")
-        self.wait_for_session(server)
+        self.wait_for_frames()
         server = self.kill_and_start_again(server, "--state-key-file", self.key)
         record = self.check_whole(process, server)
         self.assertEqual((record["reconnects"], record["restarts"]), (1, 0))
         self.assertGreater(record["longest_gap_ms"], 17)
 
+    def test_another_rate_and_encoding_are_taken_up_too(self):
+        kind = ("--fps", "24", "--output", "vertices", "--encoding", "i16")
+        server = self.start("--state-key-file", self.key)
+        process = self.begin("--server", url(server), "--checkpoint-every", "7", *kind)
+        self.wait_for_frames()
+        server = self.kill_and_start_again(server, "--state-key-file", self.key)
+        record = self.check_whole(process, server, *kind, frames=FRAMES * 24 // 60)
+        self.assertEqual((record["reconnects"], record["restarts"]), (1, 0))
+
     def test_a_token_that_nobody_can_open_costs_all_frames(self):
         server = self.start()  # each has a key of its own
         process = self.begin("--server", url(server), "--checkpoint-every", "20")
-        self.wait_for_session(server)
+        self.wait_for_frames()
         server = self.kill_and_start_again(server)
         record = self.check_whole(process, server)
         self.assertEqual((record["reconnects"], record["restarts"]), (1, 1))
@@ -234,7 +298,7 @@ class ReconnectTest(Case):
     def test_a_server_that_does_not_come_back_is_given_up(self):
         server = self.start()
         process = self.begin("--server", url(server), "--reconnect-tries", "3")
-        self.wait_for_session(server)
+        self.wait_for_frames()
         server.process.kill()
         server.wait()
         out, error = process.communicate(timeout=120)
@@ -247,7 +311,7 @@ class ReconnectTest(Case):
     def test_an_interrupt_ends_it_at_once(self):
         server = self.start()
         process = self.begin("--server", url(server))
-        self.wait_for_session(server)
+        self.wait_for_frames()
         process.send_signal(signal.SIGINT)
         out, error = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1)

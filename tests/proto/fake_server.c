@@ -374,7 +374,10 @@ static bool answer(struct connection *connection, const struct frame_pose *pose)
   size_t size = make_result(connection, result, pose), seq = pose->header.seq;
   if (seq == 3 && answer_third(connection, result, size, &goes_on))
     return goes_on;
-  if ((scenario == FAKE_STALLS && seq >= 3) || (scenario == FAKE_SKIPS && seq % 3 != 0))
+  if (scenario == FAKE_SKIPS_AND_RESTARTS && seq % 12 == 11)
+    return transmit_checkpoint(connection, seq) && restart(connection);
+  bool skips = scenario == FAKE_SKIPS || scenario == FAKE_SKIPS_AND_RESTARTS;
+  if ((scenario == FAKE_STALLS && seq >= 3) || (skips && seq % 3 != 0))
     return true;
   return send_result(connection, result, size, seq);
 }

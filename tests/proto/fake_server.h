@@ -13,32 +13,33 @@
 // with seq 3.
 enum fake_scenario {
   FAKE_WELL,
-  FAKE_REFUSES,         // 503, Retry-After: 7
-  FAKE_NOT_HTTP,        //
-  FAKE_WRONG_ACCEPT,    //
-  FAKE_NO_SUBPROTOCOL,  //
-  FAKE_HANGS_UP,        // in the handshake
-  FAKE_NO_ANSWER,       // to the handshake
-  FAKE_NO_MODEL,        // an error message in place of opened
-  FAKE_EARLY_RESULT,    // a frame in place of opened
-  FAKE_BAD_OPENED,      // opened without vertices
-  FAKE_CLOSES,          // 1012 with a reason
-  FAKE_DROPS,           // the connection, without a close frame
-  FAKE_WRONG_SEQ,       //
-  FAKE_WRONG_TIMESTAMP, //
-  FAKE_WRONG_KIND,      //
-  FAKE_NAN,             //
-  FAKE_SHORT,           // one byte missing
-  FAKE_LONG,            // one byte too many
-  FAKE_MASKED,          // a masked frame
-  FAKE_REFUSES_FRAME,   // an error message with a seq
-  FAKE_REFUSES_UNKNOWN, // an error message with a seq that was never sent
-  FAKE_ERROR,           // an error message without a seq
-  FAKE_STALLS,          // no results any more
-  FAKE_PINGS,           // before each result, which comes in fragments; pongs are checked
-  FAKE_NO_CLOSE,        // does not answer the closing handshake
-  FAKE_SKIPS,           // answers every third frame only, as `latest` delivery may
-  FAKE_REFUSES_ONCE,    // the first connection, 503 with Retry-After: 1
+  FAKE_REFUSES,            // 503, Retry-After: 7
+  FAKE_NOT_HTTP,           //
+  FAKE_WRONG_ACCEPT,       //
+  FAKE_NO_SUBPROTOCOL,     //
+  FAKE_HANGS_UP,           // in the handshake
+  FAKE_NO_ANSWER,          // to the handshake
+  FAKE_NO_MODEL,           // an error message in place of opened
+  FAKE_EARLY_RESULT,       // a frame in place of opened
+  FAKE_BAD_OPENED,         // opened without vertices
+  FAKE_CLOSES,             // 1012 with a reason
+  FAKE_DROPS,              // the connection, without a close frame
+  FAKE_WRONG_SEQ,          //
+  FAKE_WRONG_TIMESTAMP,    //
+  FAKE_WRONG_KIND,         //
+  FAKE_NAN,                //
+  FAKE_SHORT,              // one byte missing
+  FAKE_LONG,               // one byte too many
+  FAKE_MASKED,             // a masked frame
+  FAKE_REFUSES_FRAME,      // an error message with a seq
+  FAKE_REFUSES_UNKNOWN,    // an error message with a seq that was never sent
+  FAKE_ERROR,              // an error message without a seq
+  FAKE_STALLS,             // no results any more
+  FAKE_PINGS,              // before each result, which comes in fragments; pongs are checked
+  FAKE_NO_CLOSE,           // does not answer the closing handshake
+  FAKE_SKIPS,              // answers every third frame only, as `latest` delivery may
+  FAKE_SKIPS_AND_RESTARTS, // the same, with a checkpoint after an unanswered frame, and 1012
+  FAKE_REFUSES_ONCE,       // the first connection, 503 with Retry-After: 1
   // These lose each stream more than once, and answer tokens with what they say.
   FAKE_DROPS_RANDOMLY,    // inside any result, after 5 to 16 of a connection
   FAKE_REFUSES_TOKENS,    // drops randomly, later each time; answers tokens with expired_token

@@ -543,6 +543,18 @@ static void skipped_frames_are_counted(void **state) {
   expect_failure(STREAM_PROTOCOL, "seq 3 instead of 1");
 }
 
+static void a_stream_of_the_latest_results_is_taken_up_too(void **state) {
+  (void)state;
+  size_t connections =
+      run(FAKE_SKIPS_AND_RESTARTS,
+          &(struct stream_options){.delivery = MESSAGE_DELIVERY_LATEST, .reconnect = patient});
+  assert_true(stream_summary_is_ok(&summary));
+  assert_int_equal(connections, 4); // to the frames 11, 23, 35 and the last
+  assert_int_equal(summary.received, 14);
+  assert_int_equal(summary.skipped, FRAMES - 14);
+  assert_int_equal(summary.repeated, 0);
+}
+
 static void what_only_makes_load_is_not_read(void **state) {
   (void)state;
   run(FAKE_NAN, &(struct stream_options){.sessions = 3});
@@ -618,6 +630,7 @@ int main(void) {
       TEST(servers_are_tried_in_turn),
       TEST(a_lost_stream_goes_on_at_the_other_server),
       TEST(skipped_frames_are_counted),
+      TEST(a_stream_of_the_latest_results_is_taken_up_too),
       TEST(what_only_makes_load_is_not_read),
       TEST(the_summary_reads_as_json_and_as_text),
   };
