@@ -12,13 +12,14 @@
 // a new tag where models are identified (models.c).
 struct snapshot {
   double fps;
+  struct session_counts counts;
   float betas[FEATURES_BETAS]; // of the next frame
+  uint32_t reset;              // whether it starts the sequence anew
   uint32_t last_seq;
-  uint32_t unused; // 0
-  float state[];   // the track's
+  float state[]; // the track's
 };
 
-_Static_assert(sizeof(struct snapshot) == 8 + 4 * FEATURES_BETAS + 8, "no padding");
+_Static_assert(sizeof(struct snapshot) == 8 + 5 * 8 + 4 * FEATURES_BETAS + 8, "no padding");
 
 static size_t snapshot_size(const struct session *session) {
   return sizeof(struct snapshot) + track_state_size(session->track);
@@ -40,13 +41,16 @@ bool checkpoint_fits(const struct session *session, const struct session_service
   return length < MESSAGE_TOKEN_MAX && length + OPEN_ROOM <= services->max_message;
 }
 
-// A snapshot without its state; NULL when memory is out.
+// A snapshot after frame `last_seq`, the last whose result was taken; without the state. NULL when
+// memory is out.
 static struct snapshot *begin(const struct session *session, const float betas[FEATURES_BETAS],
                               uint32_t last_seq) {
   struct snapshot *snapshot = malloc(snapshot_size(session));
   if (!snapshot)
     return NULL;
-  *snapshot = (struct snapshot){.fps = session->fps, .last_seq = last_seq};
+  *snapshot =
+      (struct snapshot){.fps = session->fps, .counts = session->counts, .last_seq = last_seq};
+  snapshot->counts.frames_in -= session->awaited;
   memcpy(snapshot->betas, betas, sizeof snapshot->betas);
   return snapshot;
 }
@@ -69,6 +73,7 @@ enum wire_error checkpoint_make(const struct session *session,
   struct snapshot *snapshot = begin(session, session->betas, session->last_seq);
   if (!snapshot)
     return WIRE_OVERLOADED;
+  snapshot->reset = session->reset;
   track_save(session->track, snapshot->state);
   return seal(session, services, snapshot, checkpoint);
 }
@@ -90,6 +95,8 @@ static enum wire_error take_up(struct session *session, const struct snapshot *s
     return WIRE_BAD_MEMBER;
   track_restore(session->track, snapshot->state);
   memcpy(session->betas, snapshot->betas, sizeof session->betas);
+  session->counts = snapshot->counts;
+  session->reset = snapshot->reset;
   session->last_seq = snapshot->last_seq;
   session->any_frame = snapshot->last_seq != UINT32_MAX; // after it the numbers begin anew
   return WIRE_OK;

@@ -30,7 +30,7 @@ static const struct option options[] = {
     {"max-message", "BYTES", "DSNET_MAX_MESSAGE", OPTION_INT, AT(max_message), "65536", 1024,
      16777216, NULL, 0,
      "Largest WebSocket message accepted, counted over all its fragments; a larger one closes with "
-     "1009. An open message that resumes carries a state token, of some 6 kB for the built-in "
+     "1009. An open message that resumes carries a state token, of some 10 kB for the built-in "
      "model."},
     {"frames-in-flight", "N", "DSNET_FRAMES_IN_FLIGHT", OPTION_INT, AT(frames_in_flight), "4", 1,
      1024, NULL, 0,

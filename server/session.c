@@ -170,7 +170,7 @@ void session_checkpoint(struct session *session, const struct session_services *
 
 static void count_result(struct session *session, uint64_t now, const struct result *result) {
   struct session_counts *counts = &session->counts;
-  session->latencies[counts->frames_out % SESSION_LATENCIES] =
+  session->latencies[session->measured++ % SESSION_LATENCIES] =
       (float)((double)(now - result->received) * 1e-6);
   counts->frames_out++;
   counts->held += result->held > 0;
@@ -185,8 +185,7 @@ static int by_value(const void *a, const void *b) {
 static bool reply_stats(const struct session *session, struct message *reply) {
   const struct session_counts *counts = &session->counts;
   float sorted[SESSION_LATENCIES];
-  size_t count =
-      counts->frames_out < SESSION_LATENCIES ? (size_t)counts->frames_out : SESSION_LATENCIES;
+  size_t count = session->measured < SESSION_LATENCIES ? session->measured : SESSION_LATENCIES;
   if (!session->track)
     return reply_error(reply, WIRE_NOT_OPEN, "statistics need an open session", NULL);
   memcpy(sorted, session->latencies, sizeof sorted);

@@ -51,8 +51,9 @@ struct session {
   char id[SESSION_ID_LENGTH + 1];
   struct session_counts {
     uint64_t frames_in, frames_out, skipped, held, gaps;
-  } counts;
-  float latencies[SESSION_LATENCIES]; // ms of the newest frames_out, in a ring
+  } counts;                           // since the sequence was opened, here or elsewhere
+  size_t measured;                    // results taken here
+  float latencies[SESSION_LATENCIES]; // ms of the newest of them, in a ring
 };
 
 // Drops the session's track, if it has one. Results that were taken must have been released.

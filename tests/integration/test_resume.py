@@ -47,6 +47,16 @@ def receive_results(client, count):
     return results, checkpoints
 
 
+def step(client, seq, fps=60.0, text=False):
+    """Sends one frame in its time and returns its result."""
+    pose, trans = motion(seq)
+    if text:
+        client.send_json(type="pose", seq=seq, timestamp=seq / fps, pose=pose, trans=list(trans))
+    else:
+        client.send(BINARY, pose_frame(seq, pose, trans, timestamp=seq / fps))
+    return client.receive()
+
+
 def receive_checkpoint(client):
     message = json.loads(client.receive())
     assert message["type"] == "checkpoint", message
@@ -167,6 +177,114 @@ class ResumeTest(Folder):
             send_frames(client, range(6, 10))
             self.assertEqual(receive_results(client, 4)[0], expected[6:])
 
+    def test_whatever_a_session_asked_for_goes_on(self):
+        asked = [{"fps": 30}, {"fps": 120}, {"fps": 47.5}, {"fps": 24, "output": "latent"},
+                 {"glitch": "hold"}, {"output": "vertices", "encoding": "i16", "up": "y"},
+                 {"output": "latent", "format": "json"}, {"delivery": "latest", "encoding": "f16"}]
+        for options in asked:
+            fps, text = options.get("fps", 60), options.get("format") == "json"
+            with Client(self.here) as client:
+                client.open(**options)
+                expected = [step(client, seq, fps, text) for seq in range(14)]
+            with Client(self.here) as client:
+                client.open(checkpoint_every=6, **options)
+                results = [step(client, seq, fps, text) for seq in range(6)]
+                every = receive_checkpoint(client)
+                results += [step(client, seq, fps, text) for seq in range(6, 9)]
+                client.send_json(type="checkpoint")
+                asked_for = receive_checkpoint(client)
+            self.assertEqual(results, expected[:9])
+            for checkpoint, seq in ((every, 6), (asked_for, 9)):
+                with Client(self.there) as client:
+                    opened = client.open(resume=checkpoint["token"], **options)
+                    self.assertEqual(opened["next_seq"], seq)
+                    results = [step(client, t, fps, text) for t in range(seq, 14)]
+                    self.assertEqual(results, expected[seq:], options)
+
+    def test_output_may_change_on_the_way(self):
+        with Client(self.here) as client:
+            client.open(output="latent", encoding="f16", up="y")
+            expected = [step(client, seq) for seq in range(6)]
+        with Client(self.here) as client:
+            client.open(up="y", delivery="latest")
+            for seq in range(3):
+                step(client, seq)
+            client.send_json(type="checkpoint")
+            token = receive_checkpoint(client)["token"]
+        with Client(self.there) as client:
+            client.open(resume=token, output="latent", encoding="f16", up="y")
+            self.assertEqual([step(client, seq) for seq in range(3, 6)], expected[3:])
+
+    def test_shape_and_reset_belong_to_the_frames_after_them(self):
+        changes = {5: {"type": "shape", "betas": [2, -1]}, 9: {"type": "reset"}}
+
+        def stream(client, seqs, before=()):
+            """Frames with what is sent before them: all that came after the checkpoint."""
+            results = []
+            for seq in seqs:
+                if seq in changes and seq not in before:
+                    client.send_json(**changes[seq])
+                results.append(step(client, seq))
+            return results
+
+        with Client(self.here) as client:
+            client.open(betas=[1])
+            expected = stream(client, range(12))
+        for at in changes:
+            with Client(self.here) as client:  # the change was made before the checkpoint
+                client.open(betas=[1])
+                stream(client, range(at))
+                client.send_json(**changes[at])
+                client.send_json(type="checkpoint")
+                checkpoint = receive_checkpoint(client)
+                self.assertEqual(checkpoint["seq"], at - 1)
+            with Client(self.there) as client:
+                client.open(resume=checkpoint["token"])
+                self.assertEqual(stream(client, range(at, 12), before=(at,)), expected[at:])
+            with Client(self.here) as client:  # and right after it, with the frames hard behind
+                client.open(betas=[1], checkpoint_every=at)
+                sent = [frame(BINARY, pose_frame(seq, *motion(seq), timestamp=seq / 60))
+                        for seq in range(at + 2)]
+                if at == 9:
+                    sent.insert(5, frame(TEXT, json.dumps(changes[5]).encode()))
+                sent.insert(len(sent) - 2, frame(TEXT, json.dumps(changes[at]).encode()))
+                client.socket.sendall(b"".join(sent))
+                results, checkpoints = receive_results(client, at + 2)
+                self.assertEqual(results, expected[:at + 2])
+                self.assertEqual(checkpoints[0]["seq"], at - 1)
+            with Client(self.there) as client:
+                client.open(resume=checkpoints[0]["token"])
+                client.send_json(type="stats")
+                stats = json.loads(client.receive())
+                self.assertEqual((stats["frames_in"], stats["frames_out"]), (at, at))
+                self.assertEqual(stream(client, range(at, 12)), expected[at:])
+
+    def test_statistics_go_on(self):
+        with Client(self.here) as client:
+            client.open(checkpoint_every=7, glitch="hold")
+            for seq in range(6):
+                step(client, seq)
+            # A glitch, and time that jumps.
+            client.send(BINARY, pose_frame(6, [3.0] * 66, timestamp=100.0))
+            client.receive()
+            token = receive_checkpoint(client)["token"]
+            client.send_json(type="stats")
+            before = json.loads(client.receive())
+        with Client(self.there) as client:
+            client.open(resume=token, glitch="hold")
+            client.send_json(type="stats")
+            after = json.loads(client.receive())
+            for name in ("frames_in", "frames_out", "skipped", "held", "gaps"):
+                self.assertEqual(after[name], before[name], name)
+            self.assertEqual((after["frames_in"], after["gaps"]), (7, 1))
+            self.assertEqual(after["latency_p50_ms"], 0)  # nothing was measured here yet
+            client.send(BINARY, pose_frame(7, timestamp=100 + 1 / 60))
+            client.receive()
+            client.send_json(type="stats")
+            after = json.loads(client.receive())
+            self.assertEqual((after["frames_in"], after["frames_out"]), (8, 8))
+            self.assertGreater(after["latency_p50_ms"], 0)
+
     def test_a_session_may_move_again_and_again(self):
         expected = run(self.here, 8)
         token = None
@@ -219,7 +337,7 @@ class ResumeTest(Folder):
             self.assertEqual(seq_of(client.receive()), 0)
 
     def test_another_rate_is_refused(self):
-        answer = self.refusal(self.there, resume=self.token(self.here), fps=60.001)
+        answer = self.refusal(self.there, resume=self.token(self.here), fps=30)
         self.assertEqual(answer["code"], "bad_member")
         self.assertIn("fps", answer["message"])
 
