@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "batcher.h"
+#include "motion/retimer.h"
 #include "wire/frame.h"
 
 #define VERTICES  20
@@ -104,21 +105,22 @@ static void make_pose(uint64_t seed, uint32_t seq, struct frame_pose *pose) {
 struct sender {
   struct track *track;
   size_t net;
+  double fps;
   uint64_t seed;
   uint32_t frames, sent, received;
   float betas[FEATURES_BETAS];
   float *state, *expected;
 };
 
-static void sender_init(struct sender *sender, struct fixture *fixture, uint64_t seed,
+static void sender_init(struct sender *sender, struct fixture *fixture, uint64_t seed, double fps,
                         uint32_t frames) {
-  *sender = (struct sender){.net = seed % 2, .seed = seed, .frames = frames};
+  *sender = (struct sender){.net = seed % 2, .fps = fps, .seed = seed, .frames = frames};
   sender->betas[0] = (float)seed;
   const struct net *net = fixture->nets[sender->net];
   sender->state = memory_alloc(net_state_size(net), sizeof(float));
   sender->expected = memory_alloc(net_config(net)->vertices * 3, sizeof(float));
   const struct track_settings settings = {
-      .net = sender->net, .output = NET_DISPLACEMENT, .fps = 60, .owner = sender};
+      .net = sender->net, .output = NET_DISPLACEMENT, .fps = fps, .owner = sender};
   sender->track = track_new(fixture->batcher, &settings);
   assert_non_null(sender->track);
   assert_ptr_equal(track_owner(sender->track), sender);
@@ -129,24 +131,30 @@ static void sender_deinit(struct sender *sender) {
   free(sender->expected);
 }
 
-static enum track_push push_one(struct track *track, uint64_t seed, uint32_t seq,
-                                const float betas[FEATURES_BETAS], unsigned flags) {
+static enum track_push push_at(struct track *track, uint64_t seed, uint32_t seq, double timestamp,
+                               const float betas[FEATURES_BETAS], unsigned flags) {
   struct frame_pose pose;
   make_pose(seed, seq, &pose);
   const struct track_frame frame = {.pose = pose.pose,
                                     .trans = pose.trans,
                                     .betas = betas,
                                     .seq = seq,
-                                    .timestamp = seq / 60.0,
+                                    .timestamp = timestamp,
                                     .received = 1000 + seq,
                                     .flags = flags};
   return track_push(track, &frame);
 }
 
+static enum track_push push_one(struct track *track, uint64_t seed, uint32_t seq,
+                                const float betas[FEATURES_BETAS], unsigned flags) {
+  return push_at(track, seed, seq, seq / 60.0, betas, flags);
+}
+
 static void push_all_there_is_room_for(struct sender *sender) {
   while (sender->sent < sender->frames) {
     size_t in_flight = track_in_flight(sender->track);
-    enum track_push pushed = push_one(sender->track, sender->seed, sender->sent, sender->betas, 0);
+    enum track_push pushed = push_at(sender->track, sender->seed, sender->sent,
+                                     sender->sent / sender->fps, sender->betas, 0);
     if (pushed == TRACK_FULL) {
       assert_int_equal(in_flight, IN_FLIGHT);
       return;
@@ -191,7 +199,7 @@ static void every_frame_is_stepped_once_and_in_order(void **state) {
       assert_int_equal(net_scratch_new(&scratch[i], fixture.nets[i], 1, NULL), 0);
     struct sender senders[SENDERS];
     for (size_t i = 0; i < SENDERS; i++)
-      sender_init(&senders[i], &fixture, i, FRAMES);
+      sender_init(&senders[i], &fixture, i, 60, FRAMES);
     for (size_t done = 0; done < SENDERS * FRAMES;) {
       for (size_t i = 0; i < SENDERS; i++)
         push_all_there_is_room_for(&senders[i]);
@@ -218,6 +226,7 @@ static void every_frame_is_stepped_once_and_in_order(void **state) {
 static void nothing_is_seen_of_a_closed_track(void **state) {
   (void)state;
   enum { ROUNDS = 400, LIVE = 16 };
+  static const double rates[] = {60, 5, 144, 50}; // many steps to a frame, and fewer than one
   struct fixture fixture;
   fixture_init(&fixture, 2, 8);
   struct sender senders[LIVE] = {{0}};
@@ -230,7 +239,7 @@ static void nothing_is_seen_of_a_closed_track(void **state) {
       sender_deinit(sender);
       sender->track = NULL;
     } else {
-      sender_init(sender, &fixture, round, UINT32_MAX);
+      sender_init(sender, &fixture, round, rates[round % 4], UINT32_MAX);
     }
     for (size_t i = 0; i < LIVE; i++)
       if (senders[i].track)
@@ -260,9 +269,9 @@ static void a_greedy_track_gets_no_more_turns_than_others(void **state) {
   struct fixture fixture;
   fixture_init(&fixture, 1, 1);
   struct sender greedy, others[OTHERS];
-  sender_init(&greedy, &fixture, 0, 1);
+  sender_init(&greedy, &fixture, 0, 60, 1);
   for (size_t i = 0; i < OTHERS; i++)
-    sender_init(&others[i], &fixture, 2 + 2 * i, 1);
+    sender_init(&others[i], &fixture, 2 + 2 * i, 60, 1);
 
   // The thread hangs in `ring` after its first batch, so that all that follows is queued while it
   // cannot take anything: two more frames of the greedy track, then one of each other.
@@ -294,6 +303,123 @@ static void a_greedy_track_gets_no_more_turns_than_others(void **state) {
   for (size_t i = 0; i < OTHERS; i++) {
     track_close(others[i].track);
     sender_deinit(&others[i]);
+  }
+  fixture_deinit(&fixture);
+}
+
+// A frame that needs sixty steps takes one turn for each.
+static void a_frame_of_many_steps_lets_others_pass(void **state) {
+  (void)state;
+  struct fixture fixture;
+  fixture_init(&fixture, 1, 1);
+  struct sender slow, fast;
+  sender_init(&slow, &fixture, 0, 1, 1);
+  sender_init(&fast, &fixture, 2, 60, IN_FLIGHT);
+
+  // As above: all is queued while the thread hangs after the slow track's first frame.
+  pthread_mutex_lock(&fixture.bell.lock);
+  push_all_there_is_room_for(&slow);
+  batcher_kick(fixture.batcher);
+  struct result *first;
+  while (!(first = batcher_take(fixture.batcher)))
+    sched_yield();
+  result_release(fixture.batcher, first);
+  slow.frames = 2;
+  push_all_there_is_room_for(&slow);
+  push_all_there_is_room_for(&fast);
+  pthread_mutex_unlock(&fixture.bell.lock);
+
+  const struct sender *const expected[] = {&fast, &fast, &fast, &slow};
+  for (size_t done = 0; done < 4;) {
+    wait_for(&fixture);
+    for (struct result *result = batcher_take(fixture.batcher), *next; result; result = next) {
+      next = result->next;
+      assert_ptr_equal(track_owner(result->track), expected[done++]);
+      result_release(fixture.batcher, result);
+    }
+  }
+  track_close(slow.track);
+  sender_deinit(&slow);
+  track_close(fast.track);
+  sender_deinit(&fast);
+  fixture_deinit(&fixture);
+}
+
+// What a track must make of a frame, by the book: the retimer's steps, then its mixture.
+struct follower {
+  const struct net *net;
+  struct net_scratch *scratch;
+  struct retimer retimer;
+  float *values, latents[2][4]; // before, newest
+};
+
+static void follow(struct follower *follower, const struct frame_pose *pose, double timestamp,
+                   const float betas[FEATURES_BETAS], struct retimer_plan *plan, float mixed[4]) {
+  retimer_push(&follower->retimer, pose->pose, pose->trans, timestamp, plan);
+  if (plan->restart)
+    net_restart_motion(follower->net, follower->values);
+  for (uint32_t step = 0; step < plan->steps; step++) {
+    float stepped[NET_POSE_SIZE], trans[3];
+    memcpy(follower->latents[0], follower->latents[1], sizeof follower->latents[0]);
+    retimer_frame(&follower->retimer, step, stepped, trans);
+    const struct net_item item = {.state = follower->values,
+                                  .pose = stepped,
+                                  .trans = trans,
+                                  .betas = betas,
+                                  .latent = follower->latents[1]};
+    net_step(follower->net, follower->scratch, &item, 1);
+  }
+  if (plan->restart)
+    memcpy(follower->latents[0], follower->latents[1], sizeof follower->latents[0]);
+  for (size_t k = 0; k < 4; k++)
+    mixed[k] = plan->mix * follower->latents[1][k] + (1 - plan->mix) * follower->latents[0][k];
+}
+
+// Timestamps at any rate, with poses lost and a break.
+static double stamp_of(uint32_t seq, double fps) {
+  return (seq + seq / 5) / fps + (seq >= 20 ? 100 : 0);
+}
+
+static void frames_of_any_rate_are_the_retimers_steps(void **state) {
+  (void)state;
+  enum { FRAMES = 40 };
+  static const double rates[] = {1, 24, 30, 50, 59.94, 60, 120, 1000};
+  static const float betas[FEATURES_BETAS] = {1, -1};
+  struct fixture fixture;
+  fixture_init(&fixture, 1, 4);
+  for (size_t r = 0; r < sizeof rates / sizeof rates[0]; r++) {
+    struct follower follower = {.net = fixture.nets[0]};
+    retimer_init(&follower.retimer, rates[r], 60, true);
+    assert_int_equal(net_scratch_new(&follower.scratch, follower.net, 1, NULL), 0);
+    follower.values = memory_alloc(net_state_size(follower.net), sizeof(float));
+    const struct track_settings settings = {
+        .net = 0, .output = NET_LATENT, .fps = rates[r], .hold_glitches = true, .owner = &fixture};
+    struct track *track = track_new(fixture.batcher, &settings);
+    uint32_t gaps = 0, held = 0;
+    for (uint32_t seq = 0; seq < FRAMES; seq++) {
+      struct frame_pose pose;
+      struct retimer_plan plan;
+      float mixed[4];
+      make_pose(9, seq, &pose);
+      follow(&follower, &pose, stamp_of(seq, rates[r]), betas, &plan, mixed);
+      assert_int_equal(push_at(track, 9, seq, stamp_of(seq, rates[r]), betas, 0), TRACK_PUSHED);
+      struct result *result;
+      for (wait_for(&fixture); !(result = batcher_take(fixture.batcher)); wait_for(&fixture))
+        ;
+      const float *latents = (const float *)(const void *)result->payload;
+      for (size_t k = 0; k < 4; k++)
+        assert_float_equal(latents[k], mixed[k], 1e-6f);
+      assert_int_equal(result->held, plan.held);
+      assert_int_equal(result->gap, plan.gap);
+      gaps += result->gap;
+      held += result->held;
+      result_release(fixture.batcher, result);
+    }
+    assert_int_equal(gaps, rates[r] == 1 ? 7 : 1); // a lost second is a break for the slowest
+    assert_true(rates[r] < 50 || held > 0);
+    track_close(track);
+    free(follower.values);
+    net_scratch_free(follower.scratch);
   }
   fixture_deinit(&fixture);
 }
@@ -397,7 +523,7 @@ static void it_stops_with_work_still_waiting(void **state) {
     struct fixture fixture;
     fixture_init(&fixture, 2, 4);
     struct sender sender;
-    sender_init(&sender, &fixture, 0, IN_FLIGHT);
+    sender_init(&sender, &fixture, 0, i % 2 ? 60 : 5, IN_FLIGHT);
     push_all_there_is_room_for(&sender);
     batcher_kick(fixture.batcher);
     track_close(sender.track);
@@ -411,6 +537,8 @@ int main(void) {
       cmocka_unit_test(every_frame_is_stepped_once_and_in_order),
       cmocka_unit_test(nothing_is_seen_of_a_closed_track),
       cmocka_unit_test(a_greedy_track_gets_no_more_turns_than_others),
+      cmocka_unit_test(a_frame_of_many_steps_lets_others_pass),
+      cmocka_unit_test(frames_of_any_rate_are_the_retimers_steps),
       cmocka_unit_test(what_a_frame_asks_for_happens_in_its_turn),
       cmocka_unit_test(checkpoints_of_a_closed_track_leak_nothing),
       cmocka_unit_test(it_stops_with_work_still_waiting),
