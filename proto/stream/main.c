@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "body/body.h"
@@ -84,6 +85,15 @@ static int load_and_stream(const struct arguments *arguments, struct dsnet_error
   return status;
 }
 
+// Every session takes a socket and may take a file; the usual limit, 1024, is for select.
+static void raise_descriptor_limit(void) {
+  struct rlimit limit;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+    return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit); // if it fails, so will the sessions that are too many
+}
+
 static int run(int outcome, const struct arguments *arguments, struct dsnet_error *error) {
   if (outcome < 0)
     return fail(EXIT_USAGE, error);
@@ -96,6 +106,8 @@ static int run(int outcome, const struct arguments *arguments, struct dsnet_erro
     return EXIT_ALL_WELL;
   }
   signal(SIGPIPE, SIG_IGN); // a connection that breaks is an error of that session
+  signal(SIGXFSZ, SIG_IGN); // and so is a recording that grows over a limit
+  raise_descriptor_limit();
   return load_and_stream(arguments, error);
 }
 

@@ -368,8 +368,8 @@ void session_check_time(struct session *session, uint64_t now) {
   else if (session->state == SESSION_OPENING)
     lose(session, STREAM_TIMEOUT, 1001, "no answer to \"open\" within %g s", timeout);
   else
-    lose(session, STREAM_TIMEOUT, 0, "%s within %g s",
-         session->connection.state == CONNECTION_CONNECTING ? "no connection"
-                                                            : "no answer to the handshake",
-         timeout);
+    lose(session, STREAM_TIMEOUT, 0, "%s %s within %g s",
+         session->connection.state == CONNECTION_CONNECTING ? "no connection to"
+                                                            : "no answer to the handshake from",
+         session->stream->servers.list[session->server].url->authority, timeout);
 }
