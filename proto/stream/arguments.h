@@ -14,7 +14,7 @@ struct arguments {
   // As given.
   const char *rate, *output, *encoding, *delivery, *glitch, *record, *model, *betas_text, *token,
       *body;
-  long long sessions, window, checkpoint_every, reconnect_tries;
+  long long sessions, repeat, window, checkpoint_every, reconnect_tries;
   double fps, timeout, reconnect_time;
   bool reconnect, check_all, quiet, json, version;
   struct option_list servers, clips;

@@ -313,7 +313,7 @@ static void on_lost(void *owner, const struct connection_loss *loss) {
   snprintf(session->failure, sizeof session->failure, "%s", loss->text);
   if (session->was_opened)
     append_failure(session, ", after %zu of %zu frames", session->transfer.answered,
-                   session->clip->frames);
+                   session->frames);
   leave(session, loss->outcome, loss->passing, 0);
 }
 
@@ -364,7 +364,7 @@ void session_check_time(struct session *session, uint64_t now) {
     return;
   if (session->state == SESSION_STREAMING)
     lose(session, STREAM_TIMEOUT, 1001, "no result within %g s, after %zu of %zu frames", timeout,
-         session->transfer.answered, session->clip->frames);
+         session->transfer.answered, session->frames);
   else if (session->state == SESSION_OPENING)
     lose(session, STREAM_TIMEOUT, 1001, "no answer to \"open\" within %g s", timeout);
   else

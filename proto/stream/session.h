@@ -43,7 +43,7 @@ enum session_state {
 struct session {
   struct stream *stream;
   const struct stream_clip *clip;
-  size_t index;
+  size_t index, frames; // frames: of the clip as often as it is repeated
   enum session_state state;
   struct connection connection;
   struct message_opened opened; // the first one

@@ -8,6 +8,7 @@
 
 #include <sodium.h>
 
+#include "base/memory.h"
 #include "stream/session.h"
 
 #define PACE  1000000ull // ns between two looks at what is due
@@ -85,6 +86,16 @@ static int open_recording(struct session *session, struct dsnet_error *error) {
   return status == 0 ? recording_open(&session->transfer.recording, path, error) : status;
 }
 
+static int count_frames(struct session *session, struct dsnet_error *error) {
+  const struct stream *stream = session->stream;
+  if (!memory_multiply(session->clip->frames, stream->options->repeat, &session->frames) ||
+      session->frames > STREAM_FRAMES_MAX)
+    return dsnet_error_set(error, DSNET_ELIMIT, "%zu frames %zu times are over the limit of %d",
+                           session->clip->frames, stream->options->repeat, STREAM_FRAMES_MAX);
+  stream->summary->wanted += session->frames;
+  return 0;
+}
+
 static int prepare_sessions(struct stream *stream, struct dsnet_error *error) {
   int status = 0;
   for (size_t i = 0; status == 0 && i < stream->options->sessions; i++) {
@@ -92,8 +103,9 @@ static int prepare_sessions(struct stream *stream, struct dsnet_error *error) {
     session->stream = stream;
     session->index = i;
     session->clip = &stream->clips[i % stream->clip_count];
-    stream->summary->wanted += session->clip->frames;
-    status = open_recording(session, error);
+    status = count_frames(session, error);
+    if (status == 0)
+      status = open_recording(session, error);
   }
   return status;
 }

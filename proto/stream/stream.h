@@ -17,6 +17,7 @@
 #include "wire/message.h"
 
 #define STREAM_BETAS       10
+#define STREAM_FRAMES_MAX  1000000000 // of a session
 #define STREAM_WINDOW_MAX  4096
 #define STREAM_WINDOW_FAST 8   // frames in flight at the rate max
 #define STREAM_WINDOW_REAL 240 // and at the real rate
@@ -53,6 +54,7 @@ struct stream_options {
   struct stream_reconnect reconnect;
   bool real_rate;  // each frame at its time; else as fast as the window allows
   size_t sessions; // session i streams clip i modulo the number of clips
+  size_t repeat;   // as often as this, at least once, its motion starting anew with a jump
   size_t window;   // frames in flight per session at most; 0: the default of the rate
   double timeout;  // seconds without progress after which a connection counts as lost
   // Where to record, see recording_path; or NULL. Needs the delivery `all`.

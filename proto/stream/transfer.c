@@ -86,7 +86,7 @@ static int begin_recording(struct session *session, bool first, struct dsnet_err
   const struct stream *stream = session->stream;
   struct transfer *transfer = &session->transfer;
   const struct recording_shape shape = {.kind = stream->options->output,
-                                        .frames = session->clip->frames,
+                                        .frames = session->frames,
                                         .numbers = transfer->result.numbers};
   if (!transfer->recording)
     return 0;
@@ -157,8 +157,9 @@ static void put_frame(struct session *session, uint64_t now) {
   const struct stream_clip *clip = session->clip;
   struct frame_pose pose = {
       .header = {.seq = seq_of(session, k), .timestamp = timestamp_of(session, k)}};
-  memcpy(pose.pose, clip->pose + k * FRAME_POSE_JOINTS * 3, sizeof pose.pose);
-  memcpy(pose.trans, clip->trans + 3 * k, sizeof pose.trans);
+  size_t at = k % clip->frames;
+  memcpy(pose.pose, clip->pose + at * FRAME_POSE_JOINTS * 3, sizeof pose.pose);
+  memcpy(pose.trans, clip->trans + 3 * at, sizeof pose.trans);
   uint8_t bytes[FRAME_POSE_SIZE_MAX];
   size_t size = frame_pose_write(&pose, bytes);
   connection_send(&session->connection, WEBSOCKET_BINARY, bytes, size); // there is room
@@ -171,8 +172,7 @@ void transfer_send(struct session *session, uint64_t now) {
   size_t before = transfer->sent;
   if (transfer->sent == transfer->next) // nothing was owed until now
     session->last_progress = now;
-  while (transfer->sent < session->clip->frames &&
-         transfer->sent - transfer->next < stream->window &&
+  while (transfer->sent < session->frames && transfer->sent - transfer->next < stream->window &&
          connection_has_room(&session->connection, FRAME_POSE_SIZE_MAX) &&
          (!stream->options->real_rate || due(session, transfer->sent) <= now + TIMER))
     put_frame(session, now);
@@ -204,7 +204,7 @@ static void advance(struct session *session) {
     transfer->next++;
   if (transfer->answered < transfer->next)
     transfer->answered = transfer->next;
-  if (transfer->answered == session->clip->frames)
+  if (transfer->answered == session->frames)
     finish(session);
 }
 

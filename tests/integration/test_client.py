@@ -153,6 +153,17 @@ class OutputTest(Case):
         self.assertEqual(record["frames_received"], 12 * FRAMES)
         self.assertGreater(record["bytes_received"], 12 * FRAMES * record["vertices"] * 12)
 
+    def test_a_clip_is_repeated_in_one_stream(self):
+        server = self.start()
+        for repeat in (1, 3):
+            record = self.check_ok(stream("--server", url(server), "--rate", "max", "--output", "latent", "--json",
+                                          "--repeat", str(repeat), "-o", self.path(f"{repeat}.npz")))
+            self.assertEqual(record["frames_received"], repeat * FRAMES)
+        with np.load(self.path("1.npz")) as once, np.load(self.path("3.npz")) as thrice:
+            self.assertTrue(np.array_equal(thrice["latent"][:FRAMES], once["latent"]))
+            self.assertTrue(np.array_equal(thrice["seq"], np.arange(3 * FRAMES)))
+            self.assertFalse(np.array_equal(thrice["latent"][FRAMES:2 * FRAMES], once["latent"]))
+
     def test_recordings_agree_whatever_their_format(self):
         server = self.start()
         for name in ("out.npz", "out.raw", "out.pc2"):

@@ -68,6 +68,7 @@ static struct stream_options options_for(int port) {
                                  .server_count = 1,
                                  .model = "default",
                                  .sessions = 1,
+                                 .repeat = 1,
                                  .timeout = 20,
                                  .fps = 60,
                                  .output = FRAME_DISPLACEMENT};
