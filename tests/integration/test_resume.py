@@ -328,6 +328,15 @@ class ResumeTest(Folder):
             send_frames(client, [0])
             self.assertEqual(seq_of(client.receive()), 0)
 
+    def test_every_request_is_answered(self):
+        with Client(self.here) as client:
+            client.open()
+            step(client, 0)
+            client.socket.sendall(frame(TEXT, b'{"type":"checkpoint"}') * 1000)
+            tokens = {receive_checkpoint(client)["token"] for _ in range(1000)}
+            self.assertEqual(len(tokens), 1000)  # no two alike, though of one state
+            self.assertEqual(seq_of(step(client, 1)), 1)
+
     def test_before_the_first_frame_there_is_nothing_to_keep(self):
         with Client(self.here) as client:
             client.open()
