@@ -38,18 +38,22 @@ static void models_repeat_on_the_command_line(void **state) {
   config_free(&config);
 }
 
-static void the_environment_lists_models_by_commas(void **state) {
+static void the_environment_lists_models_and_keys_by_commas(void **state) {
   (void)state;
   struct config config;
   struct dsnet_error error = {0};
   setenv("DSNET_MODELS", "a=x,b=y", 1);
+  setenv("DSNET_STATE_KEY_FILES", "new.key,old.key", 1);
   setenv("DSNET_PORT", "0", 1);
   char *argv[] = {"dsnetd"};
   assert_int_equal(config_parse(&config, 1, argv, &error), OPTIONS_PARSED);
   assert_int_equal(config.models.count, 2);
   assert_int_equal(config.port, 0);
+  assert_int_equal(config.state_key_files.count, 2);
+  assert_string_equal(config.state_key_files.items[0], "new.key");
   config_free(&config);
   unsetenv("DSNET_MODELS");
+  unsetenv("DSNET_STATE_KEY_FILES");
   unsetenv("DSNET_PORT");
 }
 
@@ -88,7 +92,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(defaults_serve_the_loopback_address),
       cmocka_unit_test(models_repeat_on_the_command_line),
-      cmocka_unit_test(the_environment_lists_models_by_commas),
+      cmocka_unit_test(the_environment_lists_models_and_keys_by_commas),
       cmocka_unit_test(a_wrong_setting_is_an_error_that_names_it),
       cmocka_unit_test(every_setting_has_a_variable_of_its_own),
   };
