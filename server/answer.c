@@ -9,9 +9,9 @@ static const char *title(unsigned status) {
     unsigned status;
     const char *text;
   } titles[] = {
-      {400, "Bad Request"},        {403, "Forbidden"},           {404, "Not Found"},
-      {405, "Method Not Allowed"}, {413, "Content Too Large"},   {426, "Upgrade Required"},
-      {500, "Internal Error"},     {503, "Service Unavailable"},
+      {400, "Bad Request"},      {401, "Unauthorized"},       {403, "Forbidden"},
+      {404, "Not Found"},        {405, "Method Not Allowed"}, {413, "Content Too Large"},
+      {426, "Upgrade Required"}, {500, "Internal Error"},     {503, "Service Unavailable"},
   };
   for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
     if (titles[i].status == status)
@@ -28,6 +28,10 @@ static void set_body(struct answer *answer, unsigned status, const char *type, c
 
 void answer_text(struct answer *answer, unsigned status, const char *text) {
   set_body(answer, status, "text/plain; charset=utf-8", strdup(text));
+}
+
+void answer_metrics(struct answer *answer, char *text) {
+  set_body(answer, 200, "text/plain; version=0.0.4; charset=utf-8", text);
 }
 
 void answer_json(struct answer *answer, unsigned status, json_t *document) {

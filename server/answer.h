@@ -23,6 +23,7 @@ struct answer {
 
 // Each fills an answer that starts from {0}; when memory is out it is a 500 without a body.
 void answer_text(struct answer *answer, unsigned status, const char *text);
+void answer_metrics(struct answer *answer, char *text); // takes the text, NULL when memory is out
 void answer_json(struct answer *answer, unsigned status, json_t *document); // takes the document
 void answer_problem(struct answer *answer, unsigned status, const char *detail);
 void answer_header(struct answer *answer, const char *name, const char *value);

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
 #include "body/pose.h"
@@ -88,9 +89,10 @@ struct shard {
 
   pthread_mutex_t lock;
   pthread_cond_t work;
-  bool sleeping, stop;        // under the lock
-  struct result *done, **end; // under the lock: completed, oldest first
-  size_t turn;                // under the lock: lane that is asked first
+  bool sleeping, stop;          // under the lock
+  struct result *done, **end;   // under the lock: completed, oldest first
+  size_t turn;                  // under the lock: lane that is asked first
+  struct batcher_counts counts; // under the lock
 
   // Compute thread only: the batch.
   struct net_item *items;           // [max_batch]
@@ -366,6 +368,16 @@ static void warm_up(struct shard *shard, size_t index) {
   shard->warm_up_values[index] = NULL;
 }
 
+buckets_bounds batcher_batch_bounds = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024};
+buckets_bounds batcher_step_bounds = {0.0001, 0.0002, 0.0004, 0.0008, 0.0016, 0.0032,
+                                      0.0064, 0.0128, 0.0256, 0.1,    1};
+
+static double seconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static void *run_shard(void *argument) {
   struct shard *shard = argument;
   const struct batcher_settings *settings = &shard->batcher->settings;
@@ -385,8 +397,12 @@ static void *run_shard(void *argument) {
     }
     size_t count = gather(shard, lane);
     pthread_mutex_unlock(&shard->lock);
+    double began = seconds();
     step(shard, lane, count);
+    double took = seconds() - began;
     pthread_mutex_lock(&shard->lock);
+    buckets_add(&shard->counts.batch_size, batcher_batch_bounds, (double)count);
+    buckets_add(&shard->counts.step_seconds, batcher_step_bounds, took);
     if (hand_over(shard, lane, count)) {
       pthread_mutex_unlock(&shard->lock);
       settings->wake(settings->user);
@@ -704,6 +720,17 @@ void batcher_kick(struct batcher *batcher) {
     if (shard->kick)
       pthread_cond_signal(&shard->work);
     shard->kick = false;
+  }
+}
+
+void batcher_counts(struct batcher *batcher, struct batcher_counts *counts) {
+  *counts = (struct batcher_counts){0};
+  for (size_t i = 0; i < batcher->settings.threads; i++) {
+    struct shard *shard = &batcher->shards[i];
+    pthread_mutex_lock(&shard->lock);
+    buckets_merge(&counts->batch_size, &shard->counts.batch_size);
+    buckets_merge(&counts->step_seconds, &shard->counts.step_seconds);
+    pthread_mutex_unlock(&shard->lock);
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/error.h"
 #include "body/body.h"
+#include "buckets.h"
 #include "net/net.h"
 #include "net/output.h"
 #include "pool.h"
@@ -104,6 +105,14 @@ void track_restore(struct track *track, const void *state);
 
 // Wakes the threads for which frames were pushed. To be called before the loop waits.
 void batcher_kick(struct batcher *batcher);
+
+// What the compute threads have done so far.
+struct batcher_counts {
+  struct buckets batch_size;   // tracks stepped at once
+  struct buckets step_seconds; // of such a batch, encoding included
+};
+extern buckets_bounds batcher_batch_bounds, batcher_step_bounds;
+void batcher_counts(struct batcher *batcher, struct batcher_counts *counts);
 
 // Frees result buffers that were not needed since the last call. To be called every few seconds.
 void batcher_trim(struct batcher *batcher);

@@ -27,6 +27,17 @@ static const struct option options[] = {
      200000, NULL, 0,
      "Sockets open at once, streams included; 0 is max-sessions + 64, so that probes are answered "
      "when every session is taken."},
+    {"max-per-address", "N", "DSNET_MAX_PER_ADDRESS", OPTION_INT, AT(max_per_address), "0", 0,
+     100000, NULL, 0,
+     "Streams of one peer address; further ones are refused with 503. 0 does not count: behind a "
+     "balancer all come from one address, so let the balancer limit there."},
+    {"max-late", "SHARE", "DSNET_MAX_LATE", OPTION_REAL, AT(max_late), "0.1", 0, 1, NULL, 0,
+     "Share of a second's results that may take longer than their frame's period; above it new "
+     "streams are refused with 503 until all is calm for three seconds. 1 never refuses."},
+    {"operator-token-file", "FILE", "DSNET_OPERATOR_TOKEN_FILE", OPTION_TEXT,
+     AT(operator_token_file), NULL, 0, 0, NULL, 0,
+     "File whose first line opens /v1/sessions (Authorization: Bearer ...). Without it nobody may "
+     "list sessions."},
     {"max-message", "BYTES", "DSNET_MAX_MESSAGE", OPTION_INT, AT(max_message), "65536", 1024,
      16777216, NULL, 0,
      "Largest WebSocket message accepted, counted over all its fragments; a larger one closes with "

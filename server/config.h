@@ -25,6 +25,9 @@ struct config {
   long long max_connections; // 0: max_sessions + CONFIG_SPARE_CONNECTIONS, see config_connections
   long long max_message;     // bytes of one WebSocket message
   long long frames_in_flight;
+  long long max_per_address;
+  double max_late;
+  const char *operator_token_file;
   double ping_interval, idle_timeout, handshake_timeout, close_timeout, drain_grace,
       drain_timeout;                  // seconds
   struct option_list state_key_files; // none: a key of this process

@@ -193,16 +193,32 @@ static enum MHD_Result send_answer(struct MHD_Connection *connection, struct ans
   return result;
 }
 
+static struct stream_peer peer_of(struct MHD_Connection *connection) {
+  struct stream_peer peer = {0};
+  const union MHD_ConnectionInfo *info =
+      MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+  if (!info || !info->client_addr)
+    return peer;
+  peer.family = info->client_addr->sa_family;
+  if (peer.family == AF_INET6)
+    memcpy(peer.address, &((const struct sockaddr_in6 *)(const void *)info->client_addr)->sin6_addr,
+           16);
+  else
+    memcpy(peer.address, &((const struct sockaddr_in *)(const void *)info->client_addr)->sin_addr,
+           4);
+  return peer;
+}
+
 static void on_upgraded(void *user, struct MHD_Connection *connection, void *request,
                         const char *extra, size_t extra_size, MHD_socket fd,
                         struct MHD_UpgradeResponseHandle *handle) {
-  (void)connection;
   struct http *http = user;
   struct client *client = request;
   struct server *server = http->server;
   end_upgrading(client);
   owe_nothing(client);
-  stream_start(&server->streams, fd, handle, extra, extra_size);
+  struct stream_peer peer = peer_of(connection);
+  stream_start(&server->streams, fd, &peer, handle, extra, extra_size);
   if (server->finishing)
     streams_finish(&server->streams, 1012, "the server is shutting down");
 }
@@ -241,11 +257,13 @@ static enum MHD_Result answer_stream(struct client *client, const char *method,
   struct answer answer = {0};
   MHD_get_connection_values(client->connection, MHD_HEADER_KIND, note_header, &request);
   upgrade_decide(&request, method, version, &server->config->allowed_origins, &decision);
-  const char *refusal = decision.status == 101 ? server_refusal(server) : NULL;
-  if (decision.status == 101 && !refusal)
+  struct stream_peer peer = peer_of(client->connection);
+  enum refusal refusal = decision.status == 101 ? server_refusal(server, &peer) : REFUSAL_HANDSHAKE;
+  if (refusal == REFUSAL_NONE)
     return accept_stream(client, decision.accept);
-  if (refusal) {
-    answer_problem(&answer, 503, refusal);
+  server->metrics.refused[refusal]++;
+  if (refusal != REFUSAL_HANDSHAKE) {
+    answer_problem(&answer, 503, refusal_text(refusal));
     answer_header(&answer, "Retry-After", RETRY_AFTER);
   } else {
     answer_problem(&answer, decision.status, decision.reason);
@@ -257,7 +275,8 @@ static enum MHD_Result answer_stream(struct client *client, const char *method,
     }
   }
   log_client_event(&server->log_limit, uv_now(&server->loop), LOG_LEVEL_INFO, "stream_refused",
-                   NULL, "%s", refusal ? refusal : decision.reason);
+                   NULL, "%s",
+                   refusal == REFUSAL_HANDSHAKE ? decision.reason : refusal_text(refusal));
   return send_answer(client->connection, &answer);
 }
 
@@ -266,12 +285,15 @@ static enum MHD_Result answer_request(struct client *client, const char *method,
   const char *parameter;
   const struct route *route = route_find(path, &parameter);
   struct answer answer = {0};
+  client->http->server->metrics.requests++;
   if (client->body > BODY_MAX)
     answer_problem(&answer, 413, "no address takes a body of this size");
   else if (route && route->kind == ROUTE_STREAM)
     return answer_stream(client, method, version);
   else
-    route_answer(client->http->server, method, path, &answer);
+    route_answer(client->http->server, method, path,
+                 MHD_lookup_connection_value(client->connection, MHD_HEADER_KIND, "Authorization"),
+                 &answer);
   return send_answer(client->connection, &answer);
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "routes.h"
 
+#include <sodium.h>
 #include <string.h>
+#include <strings.h>
 
 #include "wire/message.h"
 
@@ -61,12 +63,34 @@ static void answer_model(const struct server *server, const char *parameter,
     answer_json(answer, 200, describe_model(server, (size_t)index));
 }
 
+static void answer_counts(const struct server *server, const char *parameter,
+                          struct answer *answer) {
+  (void)parameter;
+  struct batcher_counts counts;
+  struct metrics_gauges gauges = {.streams = server->streams.count,
+                                  .max_sessions = (size_t)server->config->max_sessions,
+                                  .ready = server_ready(server),
+                                  .overloaded = server->load.overloaded,
+                                  .started = server->started};
+  gauges.sessions = streams_sessions(&server->streams, &gauges.in_flight);
+  batcher_counts(server->batcher, &counts);
+  answer_metrics(answer, metrics_write(&server->metrics, &gauges, &counts));
+}
+
+static void answer_sessions(const struct server *server, const char *parameter,
+                            struct answer *answer) {
+  (void)parameter;
+  answer_json(answer, 200, json_pack("{s:o}", "sessions", streams_describe(&server->streams)));
+}
+
 static const struct route routes[] = {
     {"/", ROUTE_DOCUMENT, answer_index},
     {"/livez", ROUTE_DOCUMENT, answer_live},
     {"/readyz", ROUTE_DOCUMENT, answer_ready},
     {"/v1/models", ROUTE_DOCUMENT, answer_models},
     {"/v1/models/*", ROUTE_DOCUMENT, answer_model},
+    {"/metrics", ROUTE_DOCUMENT, answer_counts},
+    {"/v1/sessions", ROUTE_OPERATOR, answer_sessions},
     {"/v1/stream", ROUTE_STREAM, NULL},
 };
 
@@ -103,8 +127,28 @@ const struct route *route_find(const char *path, const char **parameter) {
   return NULL;
 }
 
+// Compares all of the token whatever it finds, so that time tells nothing about it.
+static bool is_operator(const struct server *server, const char *authorization) {
+  static const char scheme[] = "Bearer ";
+  if (!server->operator_token || !authorization ||
+      strncasecmp(authorization, scheme, sizeof scheme - 1) != 0)
+    return false;
+  const char *given = authorization + sizeof scheme - 1;
+  size_t length = strlen(server->operator_token);
+  return strlen(given) == length && sodium_memcmp(given, server->operator_token, length) == 0;
+}
+
+static void refuse_operator(const struct server *server, struct answer *answer) {
+  if (!server->operator_token) {
+    answer_problem(answer, 403, "this server has no --operator-token-file, so nobody may see this");
+    return;
+  }
+  answer_problem(answer, 401, "the operator's token is needed (Authorization: Bearer ...)");
+  answer_header(answer, "WWW-Authenticate", "Bearer");
+}
+
 void route_answer(const struct server *server, const char *method, const char *path,
-                  struct answer *answer) {
+                  const char *authorization, struct answer *answer) {
   const char *parameter = "";
   const struct route *route = route_find(path, &parameter);
   if (!route) {
@@ -112,6 +156,8 @@ void route_answer(const struct server *server, const char *method, const char *p
   } else if (strcmp(method, "GET") && strcmp(method, "HEAD")) {
     answer_problem(answer, 405, "this address is only read");
     answer_header(answer, "Allow", route->kind == ROUTE_STREAM ? "GET" : "GET, HEAD");
+  } else if (route->kind == ROUTE_OPERATOR && !is_operator(server, authorization)) {
+    refuse_operator(server, answer);
   } else {
     route->answer(server, parameter, answer);
   }

@@ -9,6 +9,7 @@
 enum route_kind {
   ROUTE_NONE,     // there is nothing at this address
   ROUTE_DOCUMENT, // GET and HEAD
+  ROUTE_OPERATOR, // the same, for whoever has the operator's token
   ROUTE_STREAM,   // the WebSocket endpoint
 };
 
@@ -23,7 +24,8 @@ struct route {
 const struct route *route_find(const char *path, const char **parameter);
 
 // Answers a request of any method for anything but an accepted handshake.
+// `authorization` is that header, or NULL.
 void route_answer(const struct server *server, const char *method, const char *path,
-                  struct answer *answer);
+                  const char *authorization, struct answer *answer);
 
 #endif

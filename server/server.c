@@ -6,8 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "http.h"
+#include "io/file.h"
 
 #define TRIM_MS           5000
 #define SWEEP_MS          100
@@ -20,15 +22,18 @@ bool server_ready(const struct server *server) {
   return !server->draining && batcher_ready(server->batcher);
 }
 
-const char *server_refusal(const struct server *server) {
+enum refusal server_refusal(const struct server *server, const struct stream_peer *peer) {
+  const struct config *config = server->config;
   if (server->finishing)
-    return drain_reason;
+    return REFUSAL_DRAINING;
   if (!batcher_ready(server->batcher))
-    return "the models are being warmed up";
-  size_t taken = server->streams.count + server->upgrading;
-  if (taken >= (size_t)server->config->max_sessions)
-    return "every session is taken";
-  return NULL;
+    return REFUSAL_WARMING;
+  if (server->streams.count + server->upgrading >= (size_t)config->max_sessions)
+    return REFUSAL_SESSIONS;
+  if (config->max_per_address &&
+      streams_from(&server->streams, peer) >= (size_t)config->max_per_address)
+    return REFUSAL_ADDRESS;
+  return server->load.overloaded ? REFUSAL_LOAD : REFUSAL_NONE;
 }
 
 // Ending -----------------------------------------------------------------------------------------
@@ -122,6 +127,12 @@ static void on_finished(uv_async_t *async) {
 
 static void on_sweep(uv_timer_t *timer) {
   struct server *server = timer->data;
+  bool before = server->load.overloaded;
+  load_turn(&server->load, uv_now(&server->loop));
+  if (before != server->load.overloaded)
+    log_event(LOG_LEVEL_WARN, before ? "load_normal" : "load_high", NULL,
+              before ? "frames are on time again: new streams are taken"
+                     : "frames are late: new streams are refused until they are not");
   streams_sweep(&server->streams);
   http_sweep(server->http);
   stop_when_drained(server);
@@ -198,6 +209,28 @@ static void start_handles(struct server *server) {
   uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
+// The first line of the file.
+static int load_operator_token(struct server *server, struct dsnet_error *error) {
+  enum { TOKEN_MAX = 4096, TOKEN_MIN = 16 };
+  const char *path = server->config->operator_token_file;
+  uint8_t *data;
+  size_t size;
+  if (!path)
+    return 0;
+  int result = file_read(path, TOKEN_MAX, &data, &size, error);
+  if (result < 0)
+    return result;
+  server->operator_token = strndup((const char *)data, size);
+  free(data);
+  if (!server->operator_token)
+    return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  server->operator_token[strcspn(server->operator_token, "\r\n")] = 0;
+  if (strlen(server->operator_token) >= TOKEN_MIN)
+    return 0;
+  return dsnet_error_set(error, DSNET_EVALUE, "%s: an operator's token has %d characters or more",
+                         path, TOKEN_MIN);
+}
+
 int server_new(struct server **out, const struct config *config, const struct models *models,
                const struct token_keys *keys, struct dsnet_error *error) {
   *out = NULL;
@@ -214,6 +247,11 @@ int server_new(struct server **out, const struct config *config, const struct mo
     return dsnet_error_set(error, DSNET_EIO, "cannot start the event loop");
   }
   log_limit_init(&server->log_limit, uv_now(&server->loop));
+  load_init(&server->load, config->max_late, uv_now(&server->loop));
+  server->started = (double)time(NULL);
+  result = load_operator_token(server, error);
+  if (result < 0)
+    goto fail_token;
   server->finished.data = server;
   uv_async_init(&server->loop, &server->finished, on_finished);
   result = http_new(&server->http, server, error);
@@ -228,6 +266,8 @@ int server_new(struct server **out, const struct config *config, const struct mo
       .services = {.batcher = server->batcher,
                    .models = models,
                    .keys = keys,
+                   .metrics = &server->metrics,
+                   .load = &server->load,
                    .token_max_age_ms = milliseconds(config->token_max_age),
                    .frames_in_flight = (size_t)config->frames_in_flight,
                    .max_message = (size_t)config->max_message},
@@ -245,7 +285,9 @@ fail_http:
   uv_close((uv_handle_t *)&server->finished, NULL);
   uv_run(&server->loop, UV_RUN_DEFAULT);
   http_free(server->http);
+fail_token:
   uv_loop_close(&server->loop);
+  free(server->operator_token);
   free(server);
   return result;
 }
@@ -266,5 +308,6 @@ void server_free(struct server *server) {
   uv_run(&server->loop, UV_RUN_DEFAULT);
   http_free(server->http);
   uv_loop_close(&server->loop);
+  free(server->operator_token);
   free(server);
 }

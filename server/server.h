@@ -29,7 +29,11 @@ struct server {
   struct http *http;
   struct streams streams;
   struct log_limit log_limit;
-  size_t upgrading; // handshakes accepted whose socket has not been handed over yet
+  struct metrics metrics;
+  struct load load;
+  double started;       // seconds since the epoch
+  char *operator_token; // NULL without one
+  size_t upgrading;     // handshakes accepted whose socket has not been handed over yet
   bool ready_logged;
   bool draining;  // told to end: not ready any more
   bool finishing; // and past the grace: no new streams, and those there are end
@@ -49,7 +53,7 @@ void server_free(struct server *server);
 // Whether streams can be served now: every compute thread has warmed up and the server has not been
 // told to end.
 bool server_ready(const struct server *server);
-// Why no further stream can be accepted, or NULL when one can.
-const char *server_refusal(const struct server *server);
+// Why no further stream of this peer can be accepted, if it cannot.
+enum refusal server_refusal(const struct server *server, const struct stream_peer *peer);
 
 #endif

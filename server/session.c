@@ -168,13 +168,22 @@ void session_checkpoint(struct session *session, const struct session_services *
 
 // Statistics -------------------------------------------------------------------------------------
 
-static void count_result(struct session *session, uint64_t now, const struct result *result) {
+static void count_result(struct session *session, const struct session_services *services,
+                         uint64_t now, const struct result *result) {
   struct session_counts *counts = &session->counts;
-  session->latencies[session->measured++ % SESSION_LATENCIES] =
-      (float)((double)(now - result->received) * 1e-6);
+  struct metrics *metrics = services->metrics;
+  double latency = (double)(now - result->received) * 1e-9;
+  bool late = latency * session->fps > 1;
+  session->latencies[session->measured++ % SESSION_LATENCIES] = (float)(latency * 1000);
   counts->frames_out++;
   counts->held += result->held > 0;
   counts->gaps += result->gap;
+  metrics->frames_out++;
+  metrics->held += result->held > 0;
+  metrics->gaps += result->gap;
+  metrics->late += late;
+  metrics_add_latency(metrics, latency);
+  load_add(services->load, late);
 }
 
 static int by_value(const void *a, const void *b) {
@@ -211,8 +220,8 @@ static bool next_is_checkpoint(const struct session *session) {
 }
 
 // A pose that is well-formed.
-static bool take_pose(struct session *session, uint64_t now, struct frame_pose *pose,
-                      struct message *reply) {
+static bool take_pose(struct session *session, const struct session_services *services,
+                      uint64_t now, struct frame_pose *pose, struct message *reply) {
   const uint32_t *seq = &pose->header.seq;
   if (!session->track)
     return reply_error(reply, WIRE_NOT_OPEN, NULL, seq);
@@ -237,12 +246,13 @@ static bool take_pose(struct session *session, uint64_t now, struct frame_pose *
   session->reset = false;
   session->awaited++;
   session->counts.frames_in++;
+  services->metrics->frames_in++;
   session->since_checkpoint = checkpoint ? 0 : session->since_checkpoint + 1;
   return false;
 }
 
-bool session_frame(struct session *session, uint64_t now, const uint8_t *bytes, size_t size,
-                   struct message *reply) {
+bool session_frame(struct session *session, const struct session_services *services, uint64_t now,
+                   const uint8_t *bytes, size_t size, struct message *reply) {
   struct frame_pose pose;
   enum wire_error code = frame_pose_read(bytes, size, &pose);
   const uint32_t *seq = size >= FRAME_HEADER_SIZE ? &pose.header.seq : NULL;
@@ -250,7 +260,7 @@ bool session_frame(struct session *session, uint64_t now, const uint8_t *bytes, 
     code = WIRE_NOT_OPEN;
   if (code != WIRE_OK)
     return reply_error(reply, code, NULL, seq);
-  return take_pose(session, now, &pose, reply);
+  return take_pose(session, services, now, &pose, reply);
 }
 
 // Messages ---------------------------------------------------------------------------------------
@@ -291,7 +301,7 @@ bool session_text(struct session *session, const struct session_services *servic
   case MESSAGE_RESET:
     return start_anew(session, reply);
   case MESSAGE_POSE:
-    return take_pose(session, now, &message.pose.frame, reply);
+    return take_pose(session, services, now, &message.pose.frame, reply);
   case MESSAGE_PING:
     return reply_pong(&message.ping, reply);
   case MESSAGE_STATS:
@@ -345,7 +355,7 @@ enum session_take session_take(struct session *session, const struct session_ser
                                       .seq = result->seq,
                                       .timestamp = result->timestamp};
   session->awaited--;
-  count_result(session, now, result);
+  count_result(session, services, now, result);
   if (!session->json)
     seal_frame(&header, result);
   else if (!seal_text(&header, result))

@@ -14,6 +14,8 @@
 #include <stdint.h>
 
 #include "batcher.h"
+#include "load.h"
+#include "metrics.h"
 #include "models.h"
 #include "token.h"
 #include "wire/message.h"
@@ -26,6 +28,8 @@ struct session_services {
   struct batcher *batcher;
   const struct models *models;
   const struct token_keys *keys;
+  struct metrics *metrics;
+  struct load *load;
   uint64_t token_max_age_ms;
   size_t frames_in_flight;
   size_t max_message; // bytes of a client's message, which a token must fit into
@@ -63,8 +67,8 @@ void session_close(struct session *session);
 // be sent: an answer or an error.
 bool session_text(struct session *session, const struct session_services *services, void *owner,
                   uint64_t now, const char *text, size_t size, struct message *reply);
-bool session_frame(struct session *session, uint64_t now, const uint8_t *bytes, size_t size,
-                   struct message *reply);
+bool session_frame(struct session *session, const struct session_services *services, uint64_t now,
+                   const uint8_t *bytes, size_t size, struct message *reply);
 
 // Frames accepted whose results have not been released.
 size_t session_in_flight(const struct session *session);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "stream.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
@@ -42,7 +43,9 @@ struct stream {
   uint64_t last_heard;   // any bytes of the client's
   uint64_t last_ping;
   uint64_t last_sent; // a message queued
-  uint64_t deadline;  // loop time, ms; of finishing and closing
+  uint64_t opened;
+  uint64_t deadline; // loop time, ms; of finishing and closing
+  struct stream_peer peer;
   struct MHD_UpgradeResponseHandle *handle;
   uv_poll_t poll;
   struct websocket ws;
@@ -146,6 +149,8 @@ static ssize_t read_socket(void *user, uint8_t *bytes, size_t size) {
   // A short read has emptied the socket; asking again would only cost a call.
   stream->reads_left = (size_t)count < size ? 0 : stream->reads_left - 1;
   stream->last_heard = now(stream);
+  if (count > 0)
+    stream->streams->services.metrics->bytes_in += (uint64_t)count;
   return count > 0 ? count : -1;
 }
 
@@ -156,7 +161,17 @@ static bool has_room(const struct stream *stream) {
   return session_in_flight(&stream->session) < frames && stream->ws.queued < frames + REPLIES_MAX;
 }
 
+static void count_reply(const struct stream *stream, const struct message *reply) {
+  struct metrics *metrics = stream->streams->services.metrics;
+  metrics->checkpoints += reply->type == MESSAGE_CHECKPOINT;
+  metrics->opened += reply->type == MESSAGE_OPENED;
+  metrics->resumed += reply->type == MESSAGE_OPENED && stream->session.any_frame;
+  for (int i = WIRE_OK + 1; reply->type == MESSAGE_ERROR && i <= WIRE_INTERNAL; i++)
+    metrics->errors[i] += !strcmp(reply->error.code, wire_error_code((enum wire_error)i));
+}
+
 static void send_reply(struct stream *stream, const struct message *reply) {
+  count_reply(stream, reply);
   stream->last_sent = now(stream);
   char text[MESSAGE_SIZE_MAX + 1];
   size_t length = message_write(reply, text, sizeof text);
@@ -179,9 +194,10 @@ static void receive_message(void *user, bool text, const uint8_t *bytes, size_t 
   struct message reply;
   stream->last_message = now(stream);
   uint64_t time = uv_hrtime();
-  bool answer = text ? session_text(&stream->session, &streams->services, stream, time,
-                                    (const char *)bytes, size, &reply)
-                     : session_frame(&stream->session, time, bytes, size, &reply);
+  bool answer =
+      text ? session_text(&stream->session, &streams->services, stream, time, (const char *)bytes,
+                          size, &reply)
+           : session_frame(&stream->session, &streams->services, time, bytes, size, &reply);
   if (answer)
     send_reply(stream, &reply);
   stream->ws.paused = !has_room(stream);
@@ -208,8 +224,10 @@ static bool stream_write(struct stream *stream) {
       continue;
     if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
       return false;
-    if (written > 0)
+    if (written > 0) {
       websocket_written(&stream->ws, (size_t)written);
+      stream->streams->services.metrics->bytes_out += (uint64_t)written;
+    }
     stream->blocked = written < 0 || (size_t)written < size;
     if (stream->blocked)
       break;
@@ -366,8 +384,8 @@ fail:
   return NULL;
 }
 
-void stream_start(struct streams *streams, int fd, struct MHD_UpgradeResponseHandle *handle,
-                  const char *extra, size_t extra_size) {
+void stream_start(struct streams *streams, int fd, const struct stream_peer *peer,
+                  struct MHD_UpgradeResponseHandle *handle, const char *extra, size_t extra_size) {
   // libmicrohttpd clears it when it upgrades, and a frame should not wait for an acknowledgement.
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
   struct stream *stream = stream_new(streams, fd, extra, extra_size);
@@ -379,7 +397,8 @@ void stream_start(struct streams *streams, int fd, struct MHD_UpgradeResponseHan
     return;
   }
   stream->handle = handle;
-  stream->last_message = stream->last_heard = stream->last_sent = now(stream);
+  stream->peer = *peer;
+  stream->opened = stream->last_message = stream->last_heard = stream->last_sent = now(stream);
   stream->next = streams->first;
   stream->link = &streams->first;
   if (stream->next)
@@ -407,8 +426,11 @@ static void deliver(struct stream *stream, uint64_t time, struct result *result)
     websocket_fail(&stream->ws, WEBSOCKET_INTERNAL, "out of memory");
     return;
   }
-  if (session->latest)
-    session->counts.skipped += websocket_withdraw(&stream->ws, release_result);
+  if (session->latest) {
+    size_t skipped = websocket_withdraw(&stream->ws, release_result);
+    session->counts.skipped += skipped;
+    stream->streams->services.metrics->skipped += skipped;
+  }
   stream->last_sent = now(stream);
   result->outgoing.release = release_result;
   websocket_queue(&stream->ws, &result->outgoing);
@@ -459,9 +481,11 @@ static bool keep_alive(struct stream *stream, uint64_t time) {
 }
 
 static void sweep_serving(struct stream *stream, uint64_t time) {
-  if (!keep_alive(stream, time))
+  if (!keep_alive(stream, time)) {
+    stream->streams->services.metrics->unheard++;
     stream_leave(stream, "the peer answers no ping");
-  else if (time - stream->last_message >= milliseconds(stream->streams->config->idle_timeout)) {
+  } else if (time - stream->last_message >= milliseconds(stream->streams->config->idle_timeout)) {
+    stream->streams->services.metrics->idle++;
     log_stream(stream, LOG_LEVEL_INFO, "stream_idle", "no message for too long");
     start_finishing(stream, WEBSOCKET_POLICY, "no message for too long");
     stream_advance(stream);
@@ -479,6 +503,56 @@ void streams_sweep(struct streams *streams) {
     else if (time >= stream->deadline)
       stream_leave(stream, "the peer did not take its close in time");
   }
+}
+
+size_t streams_sessions(const struct streams *streams, size_t *in_flight) {
+  size_t count = 0;
+  *in_flight = 0;
+  for (const struct stream *stream = streams->first; stream; stream = stream->next) {
+    count += stream->session.track != NULL;
+    *in_flight += session_in_flight(&stream->session);
+  }
+  return count;
+}
+
+size_t streams_from(const struct streams *streams, const struct stream_peer *peer) {
+  size_t count = 0;
+  for (const struct stream *stream = streams->first; stream; stream = stream->next)
+    count += !memcmp(&stream->peer, peer, sizeof *peer);
+  return count;
+}
+
+static json_t *describe(const struct stream *stream, uint64_t time) {
+  static const char *const outputs[] = {[FRAME_DISPLACEMENT] = "displacement",
+                                        [FRAME_VERTICES] = "vertices",
+                                        [FRAME_LATENT] = "latent"};
+  static const char *const encodings[] = {
+      [FRAME_F32] = "f32", [FRAME_F16] = "f16", [FRAME_I16] = "i16"};
+  const struct session *session = &stream->session;
+  const struct session_counts *counts = &session->counts;
+  double age = (double)(time - stream->opened) / 1000;
+  char address[INET6_ADDRSTRLEN] = "";
+  inet_ntop(stream->peer.family, stream->peer.address, address, sizeof address);
+  return json_pack(
+      "{s:s, s:s, s:s, s:f, s:f, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:f}", "session",
+      session->id, "model", stream->streams->services.models->items[session->model].name, "address",
+      address, "age_seconds", age, "fps", session->fps, "output", outputs[session->output],
+      "encoding", encodings[session->encoding], "latest", session->latest, "frames_in",
+      (json_int_t)counts->frames_in, "frames_out",
+      (json_int_t)(counts->frames_out - counts->skipped), "skipped", (json_int_t)counts->skipped,
+      "in_flight", (json_int_t)session_in_flight(session), "unsent", (json_int_t)stream->ws.queued,
+      "rate", age > 0 ? (double)counts->frames_in / age : 0);
+}
+
+json_t *streams_describe(const struct streams *streams) {
+  json_t *list = json_array();
+  uint64_t time = uv_now(streams->loop);
+  for (const struct stream *stream = streams->first; stream; stream = stream->next)
+    if (stream->session.track && json_array_append_new(list, describe(stream, time))) {
+      json_decref(list);
+      return NULL;
+    }
+  return list;
 }
 
 void streams_finish(struct streams *streams, uint16_t code, const char *reason) {

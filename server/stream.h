@@ -6,6 +6,7 @@
 #ifndef DSNET_SERVER_STREAM_H
 #define DSNET_SERVER_STREAM_H
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,6 +18,12 @@
 
 struct stream;
 struct MHD_UpgradeResponseHandle;
+
+// Whose socket it is, as accept told.
+struct stream_peer {
+  int family;          // AF_INET or AF_INET6
+  uint8_t address[16]; // in network order, zeros after it
+};
 
 // What all streams share. The owner fills the upper part and starts from {0}.
 struct streams {
@@ -35,8 +42,8 @@ struct streams {
 
 // Takes over an upgraded socket. `extra` are bytes that came with the handshake; they are copied.
 // On failure the socket has been given back.
-void stream_start(struct streams *streams, int fd, struct MHD_UpgradeResponseHandle *handle,
-                  const char *extra, size_t extra_size);
+void stream_start(struct streams *streams, int fd, const struct stream_peer *peer,
+                  struct MHD_UpgradeResponseHandle *handle, const char *extra, size_t extra_size);
 
 // Sends out the results that compute threads have finished.
 void streams_deliver(struct streams *streams);
@@ -46,6 +53,14 @@ void streams_sweep(struct streams *streams);
 
 // Lets every stream answer what it has received, send a checkpoint, and close with `code`.
 void streams_finish(struct streams *streams, uint16_t code, const char *reason);
+
+// Sessions open, and the frames of all that are in flight.
+size_t streams_sessions(const struct streams *streams, size_t *in_flight);
+// Streams of one peer.
+size_t streams_from(const struct streams *streams, const struct stream_peer *peer);
+// An array with an object for each session, for operators; nothing of its motion. NULL when memory
+// is out.
+json_t *streams_describe(const struct streams *streams);
 
 // Drops every stream as it is. They have left when the loop has run and `leaving` is 0.
 void streams_abort(struct streams *streams);
