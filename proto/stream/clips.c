@@ -2,6 +2,7 @@
 #include "stream/clips.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include "builtin/builtin.h"
 
@@ -32,6 +33,19 @@ int clips_load(struct clips *clips, const struct option_list *names, double fps,
         .frames = (*clip)->frames, .pose = (*clip)->pose, .trans = (*clip)->trans};
     memcpy(streamed->betas, betas ? betas : (*clip)->betas, sizeof streamed->betas);
   }
+  return 0;
+}
+
+int clips_check_record(const struct option_list *names, const char *path,
+                       struct dsnet_error *error) {
+  struct stat record, clip;
+  if (!path || stat(path, &record) != 0)
+    return 0;
+  for (size_t i = 0; i < names->count; i++)
+    if (stat(names->items[i], &clip) == 0 && clip.st_dev == record.st_dev &&
+        clip.st_ino == record.st_ino)
+      return dsnet_error_set(error, DSNET_EUSAGE, "--record: %.200s is a clip of this run",
+                             names->items[i]);
   return 0;
 }
 

@@ -18,6 +18,12 @@ struct clips {
 // replace each clip's own, unless NULL. The error names the clip.
 int clips_load(struct clips *clips, const struct option_list *names, double fps, const float *betas,
                struct dsnet_error *error);
+
+// Whether none of the files `names` is the one at `path` (NULL allowed), which a recording would
+// replace. DSNET_EUSAGE names it otherwise.
+int clips_check_record(const struct option_list *names, const char *path,
+                       struct dsnet_error *error);
+
 void clips_free(struct clips *clips);
 
 #endif

@@ -67,6 +67,8 @@ static int stream_and_print(const struct arguments *arguments, const struct clip
 }
 
 static int load_and_stream(const struct arguments *arguments, struct dsnet_error *error) {
+  if (clips_check_record(&arguments->clips, arguments->record, error) != 0)
+    return fail(EXIT_USAGE, error);
   struct clips *clips = calloc(1, sizeof *clips);
   struct body *body = NULL;
   if (!clips) {

@@ -90,6 +90,17 @@ class MistakeTest(Case):
         self.check(1, "nobody.npz", clip=self.path("nobody.npz"))
         self.assertEqual(os.listdir(self.folder.name), ["pipe.raw"])
 
+    def test_a_clip_is_not_replaced_by_its_recording(self):
+        for name in ("clip.npz", "other.npz"):
+            with open(self.path(name), "wb") as file:
+                file.write(b"precious")
+        os.symlink(self.path("clip.npz"), self.path("link.npz"))
+        for record in ("clip.npz", "link.npz"):
+            self.check(2, "is a clip of this run", self.path("other.npz"), "-o", self.path(record),
+                       clip=self.path("clip.npz"))
+        with open(self.path("clip.npz"), "rb") as file:
+            self.assertEqual(file.read(), b"precious")
+
     def test_servers_that_are_none_are_told_apart(self):
         self.check(1, "connection refused", "--server", f"ws://127.0.0.1:{silent_port()}")
         self.check(1, "no.such.host.invalid: ", "--server", "ws://no.such.host.invalid")
