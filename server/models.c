@@ -27,7 +27,7 @@ static int check_body(const struct models *models, const struct net *net, const 
 // refuses a token instead of going on from numbers that it would misread.
 static void identify(uint8_t identity[TOKEN_IDENTITY_SIZE], const struct net *net,
                      const struct body *body) {
-  static const char tag[] = "dsnet state 2";
+  static const char tag[] = "dsnet state 3";
   uint8_t hash[NET_HASH_SIZE];
   net_hash(net, hash);
   crypto_generichash_state state;

@@ -57,24 +57,23 @@ void bone_from_world(const double q[4], const double v[3], double bone[3]) {
   rotate(-q[0], q + 1, v, bone);
 }
 
-struct placement {
-  double rotation[BONES][4]; // to the world
-  double position[BONES][3]; // relative to the root's translation
-};
-
-static void place(const float *pose, struct placement *p) {
+// Each bone's rotation to the world and its joint's place relative to the root's translation.
+static void place(const float *pose, double rotation[BONES][4], float place[BONES][3]) {
+  double position[BONES][3];
   for (int b = 0; b < BONES; b++) {
     const double vector[3] = {(double)pose[3 * b], (double)pose[3 * b + 1],
                               (double)pose[3 * b + 2]};
     int parent = bones[b].parent;
-    quaternion_from_vector(vector, p->rotation[b]);
-    memset(p->position[b], 0, sizeof p->position[b]);
-    if (parent < 0)
-      continue;
-    quaternion_multiply(p->rotation[parent], p->rotation[b], p->rotation[b]);
-    bone_to_world(p->rotation[parent], bones[b].offset, p->position[b]);
+    quaternion_from_vector(vector, rotation[b]);
+    memset(position[b], 0, sizeof position[b]);
+    if (parent >= 0) {
+      quaternion_multiply(rotation[parent], rotation[b], rotation[b]);
+      bone_to_world(rotation[parent], bones[b].offset, position[b]);
+      for (int i = 0; i < 3; i++)
+        position[b][i] += position[parent][i];
+    }
     for (int i = 0; i < 3; i++)
-      p->position[b][i] += p->position[parent][i];
+      place[b][i] = (float)position[b][i];
   }
 }
 
@@ -86,10 +85,11 @@ static void cut(double v[3], double most) {
 }
 
 // fps log(before^T after), cut
-static void angular_velocity(double fps, const double before[4], const double after[4],
+static void angular_velocity(double fps, const float before[4], const double after[4],
                              double velocity[3]) {
-  double inverse[4], relative[4];
-  quaternion_conjugate(before, inverse);
+  const double inverse[4] = {(double)before[0], -(double)before[1], -(double)before[2],
+                             -(double)before[3]};
+  double relative[4];
   quaternion_multiply(inverse, after, relative);
   quaternion_to_vector(relative, velocity);
   for (int i = 0; i < 3; i++)
@@ -97,28 +97,25 @@ static void angular_velocity(double fps, const double before[4], const double af
   cut(velocity, VELOCITY_MAX);
 }
 
-// Frames 0 (now), 1 and 2 before.
-static void measure(double fps, const struct placement frames[3], const double root[3], float seen,
-                    int bone, struct bone_motion *m) {
-  double last[3];
-  memset(m, 0, sizeof *m);
-  memcpy(m->rotation, frames[0].rotation[bone], sizeof m->rotation);
-  if (seen >= 1)
-    angular_velocity(fps, frames[1].rotation[bone], frames[0].rotation[bone], m->velocity);
-  if (seen >= 2) {
-    angular_velocity(fps, frames[2].rotation[bone], frames[1].rotation[bone], last);
+// `now` is the bone's place in this frame, `root` the acceleration of the root's translation.
+static void measure(double fps, const struct bone_memory *memory, const float now[3],
+                    const double root[3], int bone, struct bone_motion *m) {
+  for (int i = 0; i < 3; i++)
+    m->acceleration[i] = m->velocity[i] = m->angular[i] = 0;
+  if (memory->seen >= 1)
+    angular_velocity(fps, memory->rotation[bone], m->rotation, m->velocity);
+  if (memory->seen >= 2) {
+    const float *before = memory->place[0][bone], *earlier = memory->place[1][bone];
     double a[3];
     for (int i = 0; i < 3; i++) {
-      m->angular[i] = fps * (m->velocity[i] - last[i]);
-      a[i] = root[i] + fps * fps *
-                           (frames[0].position[bone][i] - 2 * frames[1].position[bone][i] +
-                            frames[2].position[bone][i]);
+      m->angular[i] = fps * (m->velocity[i] - (double)memory->velocity[bone][i]);
+      a[i] = root[i] + fps * fps * ((double)now[i] - 2 * (double)before[i] + (double)earlier[i]);
     }
     cut(m->angular, ANGULAR_MAX);
     cut(a, ACCELERATION_MAX);
     bone_from_world(m->rotation, a, m->acceleration);
   }
-  double up[3] = {0, 0, GRAVITY};
+  static const double up[3] = {0, 0, GRAVITY};
   bone_from_world(m->rotation, up, m->force);
   for (int i = 0; i < 3; i++)
     m->force[i] += m->acceleration[i];
@@ -126,20 +123,26 @@ static void measure(double fps, const struct placement frames[3], const double r
 
 void bone_motion_step(double fps, const float *pose, const float *trans, struct bone_memory *memory,
                       struct bone_motion *motion) {
-  struct placement frames[3];
-  double root[3];
-  place(pose, &frames[0]);
-  place(memory->pose[0], &frames[1]);
-  place(memory->pose[1], &frames[2]);
+  double rotation[BONES][4], root[3];
+  float now[BONES][3];
+  place(pose, rotation, now);
   for (int i = 0; i < 3; i++)
     root[i] = fps * fps *
               (((double)trans[i] - (double)memory->trans[0][i]) -
                ((double)memory->trans[0][i] - (double)memory->trans[1][i]));
-  for (int b = 0; b < BONES; b++)
-    measure(fps, frames, root, memory->seen, b, &motion[b]);
-  memcpy(memory->pose[1], memory->pose[0], sizeof memory->pose[0]);
+  for (int b = 0; b < BONES; b++) {
+    // Rounded as it is remembered: a bone at rest has no velocity.
+    for (int i = 0; i < 4; i++)
+      motion[b].rotation[i] = (double)(float)rotation[b][i];
+    measure(fps, memory, now[b], root, b, &motion[b]);
+    for (int i = 0; i < 4; i++)
+      memory->rotation[b][i] = (float)rotation[b][i];
+    for (int i = 0; i < 3; i++)
+      memory->velocity[b][i] = (float)motion[b].velocity[i];
+  }
+  memcpy(memory->place[1], memory->place[0], sizeof memory->place[0]);
+  memcpy(memory->place[0], now, sizeof now);
   memcpy(memory->trans[1], memory->trans[0], sizeof memory->trans[0]);
-  memcpy(memory->pose[0], pose, sizeof memory->pose[0]);
   memcpy(memory->trans[0], trans, sizeof memory->trans[0]);
   memory->seen = memory->seen < 1 ? 1 : 2;
 }

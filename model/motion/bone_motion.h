@@ -10,11 +10,13 @@
 
 #define BONES 22
 
-// What is remembered: a count of the frames seen (0, 1, 2), then the poses and translations of one
-// and of two frames before. Inputs, not derivatives: see features_paper.c.
+// What is remembered of the frames before, so that each frame is placed and its turn measured once.
+// Of places two, not velocities: differences of what was rounded alike are 0 at rest.
 struct bone_memory {
-  float seen;
-  float pose[2][3 * BONES];
+  float seen;               // frames so far: 0, 1 or 2
+  float rotation[BONES][4]; // of the last frame, bone to world
+  float velocity[BONES][3]; // of the last frame, angular, in the bone's frame
+  float place[2][BONES][3]; // of the last frame and the one before, relative to the root
   float trans[2][3];
 };
 

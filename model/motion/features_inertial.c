@@ -10,8 +10,7 @@
 
 #define MEMORY_FLOATS (sizeof(struct bone_memory) / sizeof(float))
 
-_Static_assert(sizeof(struct bone_memory) == (1 + 2 * (3 * BONES + 3)) * sizeof(float),
-               "no padding");
+_Static_assert(sizeof(struct bone_memory) == (1 + 13 * BONES + 6) * sizeof(float), "no padding");
 
 void features_inertial_write(const struct bone_motion *motion, float *out) {
   for (size_t b = 0; b < BONES; b++, out += INERTIAL_BONE_FLOATS)

@@ -49,23 +49,50 @@ static struct transition transition_of(double frequency, double dt) {
                              fade * (k - decay * s)};
 }
 
+// The rotation of q as a matrix: many vectors are turned by the same one.
+static void matrix_of(const double q[4], double m[3][3]) {
+  double w = q[0], x = q[1], y = q[2], z = q[3];
+  m[0][0] = 1 - 2 * (y * y + z * z), m[0][1] = 2 * (x * y - w * z), m[0][2] = 2 * (x * z + w * y);
+  m[1][0] = 2 * (x * y + w * z), m[1][1] = 1 - 2 * (x * x + z * z), m[1][2] = 2 * (y * z - w * x);
+  m[2][0] = 2 * (x * z - w * y), m[2][1] = 2 * (y * z + w * x), m[2][2] = 1 - 2 * (x * x + y * y);
+}
+
 // One spring driven by -input (world), its state out in the bone's frame.
-static void spring_step(const struct transition *t, const double input[3], const double q[4],
+static void spring_step(const struct transition *t, const double input[3], const double m[3][3],
                         float state[SPRING_FLOATS], float *out) {
-  double place[3], velocity[3];
+  double square = t->omega * t->omega, place[3], velocity[3];
   for (int i = 0; i < 3; i++) {
-    double rest = -input[i] / (t->omega * t->omega);
+    double rest = -input[i] / square;
     double u = (double)state[i] - rest, v = (double)state[3 + i];
-    state[i] = (float)(t->a * u + t->b * v + rest);
-    state[3 + i] = (float)(t->c * u + t->d * v);
-    place[i] = t->omega * t->omega * (double)state[i];
-    velocity[i] = t->omega * (double)state[3 + i];
+    place[i] = t->a * u + t->b * v + rest;
+    velocity[i] = t->c * u + t->d * v;
+    state[i] = (float)place[i];
+    state[3 + i] = (float)velocity[i];
   }
-  bone_from_world(q, place, place);
-  bone_from_world(q, velocity, velocity);
-  for (int i = 0; i < 3; i++) {
-    out[i] = (float)place[i];
-    out[3 + i] = (float)velocity[i];
+  for (int i = 0; i < 3; i++) { // to the bone: by the transpose
+    out[i] = (float)(square * (m[0][i] * place[0] + m[1][i] * place[1] + m[2][i] * place[2]));
+    out[3 + i] =
+        (float)(t->omega * (m[0][i] * velocity[0] + m[1][i] * velocity[1] + m[2][i] * velocity[2]));
+  }
+}
+
+static void to_world(const double m[3][3], const double v[3], double world[3]) {
+  for (int i = 0; i < 3; i++)
+    world[i] = m[i][0] * v[0] + m[i][1] * v[1] + m[i][2] * v[2];
+}
+
+// All springs of the s-th bone that has some.
+static void bone_step(const struct transition transitions[FREQUENCIES], size_t s,
+                      const struct bone_motion *motion, struct memory *memory, float *out) {
+  double m[3][3], linear[3], angular[3];
+  matrix_of(motion->rotation, m);
+  to_world(m, motion->acceleration, linear);
+  to_world(m, motion->angular, angular);
+  for (size_t f = 0; f < FREQUENCIES; f++) {
+    size_t at = 2 * (f * SPRING_BONES + s);
+    float *to = out + at * SPRING_FLOATS;
+    spring_step(&transitions[f], linear, m, memory->springs[at], to);
+    spring_step(&transitions[f], angular, m, memory->springs[at + 1], to + SPRING_FLOATS);
   }
 }
 
@@ -73,22 +100,14 @@ static void step(double fps, const float *pose, const float *trans, const float 
                  float *memory_block, float *out) {
   struct memory memory;
   struct bone_motion motion[BONES];
+  struct transition transitions[FREQUENCIES];
   memcpy(&memory, memory_block, sizeof memory);
   bone_motion_step(fps, pose, trans, &memory.bones, motion);
   features_inertial_write(motion, out);
-  size_t at = 0;
-  for (size_t f = 0; f < FREQUENCIES; f++) {
-    struct transition t = transition_of(hertz[f], 1 / fps);
-    for (size_t s = 0; s < SPRING_BONES; s++, at += 2) {
-      const struct bone_motion *m = &motion[spring_bones[s]];
-      double linear[3], angular[3];
-      bone_to_world(m->rotation, m->acceleration, linear);
-      bone_to_world(m->rotation, m->angular, angular);
-      float *to = out + INERTIAL + at * SPRING_FLOATS;
-      spring_step(&t, linear, m->rotation, memory.springs[at], to);
-      spring_step(&t, angular, m->rotation, memory.springs[at + 1], to + SPRING_FLOATS);
-    }
-  }
+  for (size_t f = 0; f < FREQUENCIES; f++)
+    transitions[f] = transition_of(hertz[f], 1 / fps);
+  for (size_t s = 0; s < SPRING_BONES; s++)
+    bone_step(transitions, s, &motion[spring_bones[s]], &memory, out + INERTIAL);
   memcpy(out + INERTIAL + SPRINGS * SPRING_FLOATS, betas, FEATURES_BETAS * sizeof *out);
   memcpy(memory_block, &memory, sizeof memory);
 }
