@@ -20,6 +20,7 @@ void comparison_deinit(struct comparison *comparison) {
     if (comparison->rows[i].context)
       comparison->rows[i].release(comparison->rows[i].context);
   free(comparison->metrics);
+  free(comparison->sequences);
   memset(comparison, 0, sizeof *comparison);
 }
 
@@ -41,6 +42,7 @@ struct run {
   float *posed, *truth; // [BLOCK][V][3]
   float *predicted;     // [V][3]
   float *last[COMPARISON_ROWS_MAX];
+  struct metrics (*before)[SPLIT_COUNT]; // [COMPARISON_ROWS_MAX] the sums before a sequence
 };
 
 static void predict_frame(struct run *run, enum split split, const struct predictor_frame *frame) {
@@ -55,6 +57,30 @@ static void predict_frame(struct run *run, enum split split, const struct predic
   comparison->frames += 1;
 }
 
+// The sums of a split before a sequence and after it give the sequence's own.
+static int add_sequence(struct comparison *comparison, const struct dyna_sequence *sequence,
+                        enum split split, const float *betas, struct metrics (*before)[SPLIT_COUNT],
+                        struct dsnet_error *error) {
+  struct comparison_sequence *grown =
+      realloc(comparison->sequences, (comparison->sequence_count + 1) * sizeof *grown);
+  if (!grown)
+    return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  comparison->sequences = grown;
+  struct comparison_sequence *added = &grown[comparison->sequence_count++];
+  memset(added, 0, sizeof *added);
+  memcpy(added->name, sequence->name, sizeof added->name);
+  added->split = split;
+  memcpy(added->betas, betas, sizeof added->betas);
+  for (size_t r = 0; r < comparison->count; r++) {
+    const struct metrics *a = &before[r][split], *b = &comparison->metrics[r][split];
+    double energy = b->energy - a->energy, samples = (b->frames - a->frames) * b->vertices;
+    added->frames = b->frames - a->frames;
+    added->rows[r].mean_mm = samples > 0 ? 1000 * (b->distance - a->distance) / samples : 0;
+    added->rows[r].explained = energy > 0 ? 1 - (b->square - a->square) / energy : 0;
+  }
+  return 0;
+}
+
 static int run_sequence(struct run *run, struct dyna *dyna, size_t index, enum split split,
                         size_t longest, struct dsnet_error *error) {
   size_t frames, values = 3 * body_vertices(run->body);
@@ -65,6 +91,7 @@ static int run_sequence(struct run *run, struct dyna *dyna, size_t index, enum s
     return result;
   if (longest && frames > longest)
     frames = longest;
+  memcpy(run->before, run->comparison->metrics, COMPARISON_ROWS_MAX * sizeof *run->before);
   result = unpose_init(&unpose, run->body, clip->betas, 10, error);
   for (size_t first = 0; result == 0 && first < frames; first += BLOCK) {
     size_t count = frames - first < BLOCK ? frames - first : BLOCK;
@@ -82,6 +109,9 @@ static int run_sequence(struct run *run, struct dyna *dyna, size_t index, enum s
       predict_frame(run, split, &frame);
     }
   }
+  if (result == 0)
+    result =
+        add_sequence(run->comparison, dyna_at(dyna, index), split, clip->betas, run->before, error);
   unpose_deinit(&unpose);
   clip_free(clip);
   return result;
@@ -97,7 +127,8 @@ int comparison_run(struct comparison *comparison, struct dyna *dyna, const struc
   run.posed = memory_alloc(BLOCK * values, sizeof(float));
   run.truth = memory_alloc(BLOCK * values, sizeof(float));
   run.predicted = memory_alloc(values, sizeof(float));
-  bool ok = run.regions && run.posed && run.truth && run.predicted;
+  run.before = calloc(COMPARISON_ROWS_MAX, sizeof *run.before);
+  bool ok = run.regions && run.posed && run.truth && run.predicted && run.before;
   for (size_t r = 0; r < comparison->count; r++)
     ok &= (run.last[r] = memory_alloc(values, sizeof(float))) != NULL;
   int result = ok ? 0 : dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
@@ -120,6 +151,7 @@ int comparison_run(struct comparison *comparison, struct dyna *dyna, const struc
   free(run.posed);
   free(run.truth);
   free(run.predicted);
+  free(run.before);
   for (size_t r = 0; r < comparison->count; r++)
     free(run.last[r]);
   return result;

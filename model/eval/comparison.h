@@ -11,11 +11,24 @@
 
 #define COMPARISON_ROWS_MAX 16
 
+// What the rows reached on one sequence.
+struct comparison_sequence {
+  char name[DYNA_NAME_SIZE];
+  enum split split;
+  float betas[10];
+  double frames;
+  struct {
+    double mean_mm, explained;
+  } rows[COMPARISON_ROWS_MAX];
+};
+
 struct comparison {
   struct predictor rows[COMPARISON_ROWS_MAX];
   size_t count;
   struct metrics (*metrics)[SPLIT_COUNT]; // [COMPARISON_ROWS_MAX]
-  double seconds[COMPARISON_ROWS_MAX];    // spent predicting
+  struct comparison_sequence *sequences;  // in the order of the data
+  size_t sequence_count;
+  double seconds[COMPARISON_ROWS_MAX]; // spent predicting
   double frames;
   double physics_us; // microseconds of a frame of the simulation (eval/timing); 0: not measured
 };

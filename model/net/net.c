@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "io/half.h"
 #include "net/internal.h"
 #include "nn/linear.h"
 
@@ -270,6 +271,25 @@ int net_finish(struct net *net, enum simd_level level, struct dsnet_error *error
 
 const struct net_config *net_config(const struct net *net) {
   return &net->config;
+}
+
+enum net_precision net_precision(const struct net *net) {
+  for (size_t t = 0; t < net->tensor_count; t++)
+    for (size_t i = 0; i < net->tensors[t].count; i++) {
+      float value = net->tensors[t].data[i];
+      if (half_to_float(half_from_float(value)) != value)
+        return NET_F32;
+    }
+  return NET_F16;
+}
+
+int net_set_provenance(struct net *net, const char *json, struct dsnet_error *error) {
+  char *copy = strdup(json);
+  if (!copy)
+    return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  free(net->provenance);
+  net->provenance = copy;
+  return 0;
 }
 
 const char *net_provenance(const struct net *net) {

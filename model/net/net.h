@@ -54,6 +54,8 @@ int net_load_memory(struct net **net, const void *bytes, size_t size, struct dsn
 int net_new_random(struct net **net, const struct net_config *config, uint64_t seed,
                    struct dsnet_error *error);
 enum net_precision { NET_F32, NET_F16 };
+// NET_F16 when no weight would be changed by it, as in a network that was loaded from such a file.
+enum net_precision net_precision(const struct net *net);
 // Writes the model file atomically.
 int net_save(const struct net *net, const char *path, enum net_precision precision,
              struct dsnet_error *error);
@@ -62,6 +64,8 @@ void net_free(struct net *net);
 const struct net_config *net_config(const struct net *net);
 // The provenance document as JSON text, or "{}".
 const char *net_provenance(const struct net *net);
+// Replaces it. `json` is a JSON object as text, and copied.
+int net_set_provenance(struct net *net, const char *json, struct dsnet_error *error);
 // The identity of the network: BLAKE2b-256 (RFC 7693, no key) of what decides its results, all
 // little-endian and without padding:
 //   "dsnet net 1"                               11 bytes

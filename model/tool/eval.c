@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // dsnet eval: networks and their rivals side by side on sequences that were held out.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "command.h"
+#include "eval/card.h"
 #include "eval/comparison.h"
 #include "eval/timing.h"
 #include "inputs.h"
 #include "interrupt.h"
+#include "io/file.h"
 #include "nn/gemm.h"
 
 struct settings {
   struct option_list data, models;
-  const char *body, *splits;
+  const char *body, *splits, *card;
   long long longest, latent;
   bool baselines, markdown;
 };
@@ -56,6 +59,11 @@ static const struct option options[] = {
      .min = 0,
      .max = CLIP_FRAMES_MAX,
      .help = "Frames of each sequence; 0: all."},
+    {.name = "card",
+     .argument = "FILE",
+     .type = OPTION_TEXT,
+     MEMBER(card),
+     .help = "Write the first model again with what it reached here in its metadata."},
     {.name = "markdown", .type = OPTION_FLAG, MEMBER(markdown), .help = "Print Markdown tables."},
 };
 
@@ -89,6 +97,7 @@ struct inputs {
   struct splits *splits;
   struct dyna *dyna;
   struct net *nets[OPTION_LIST_MAX];
+  size_t first_net;       // the row of the first model
   struct dataset dataset; // of the training split, with --baselines
 };
 
@@ -104,6 +113,8 @@ static int add_networks(const struct settings *s, struct inputs *in, struct comp
       result = input_match(in->nets[i], in->body, error);
     if (result == 0 && i == 0)
       result = predictor_floor(&comparison->rows[comparison->count++], in->nets[0], error);
+    if (i == 0)
+      in->first_net = comparison->count;
     if (result == 0)
       result = predictor_net(&comparison->rows[comparison->count++], in->nets[i],
                              slash ? slash + 1 : path, error);
@@ -123,6 +134,30 @@ static int add_baselines(const struct settings *s, struct inputs *in, struct com
   if (result == 0)
     result = predictor_springs(&comparison->rows[comparison->count++], in->body, in->dyna,
                                in->splits, error);
+  return result;
+}
+
+static int write_card(const struct settings *s, const struct inputs *in,
+                      const struct comparison *comparison, struct dsnet_error *error) {
+  enum { SPLITS_MAX = 1 << 20 };
+  struct net *net = in->nets[0];
+  uint8_t *bytes;
+  size_t size;
+  int result = file_read(s->splits, SPLITS_MAX, &bytes, &size, error);
+  if (result < 0)
+    return result;
+  char *splits = strndup((const char *)bytes, size), *card = NULL;
+  free(bytes);
+  if (splits)
+    card = card_write(comparison, in->first_net, net_provenance(net), splits);
+  if (!card)
+    result = dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  if (result == 0)
+    result = net_set_provenance(net, card, error);
+  if (result == 0)
+    result = net_save(net, s->card, net_precision(net), error);
+  free(card);
+  free(splits);
   return result;
 }
 
@@ -154,6 +189,8 @@ static int compare(const struct settings *s, struct inputs *in, struct compariso
     fputs("\r\033[K", stderr);
   if (result == 0)
     comparison_print(comparison, s->markdown, stdout);
+  if (result == 0 && s->card)
+    result = write_card(s, in, comparison, error);
   return result;
 }
 
@@ -176,6 +213,10 @@ int command_eval(int argc, char **argv) {
     return status;
   if (!settings.splits) {
     fprintf(stderr, "dsnet eval: --splits FILE is needed\n");
+    return COMMAND_USAGE;
+  }
+  if (settings.card && !settings.models.count) {
+    fprintf(stderr, "dsnet eval: --card needs a model (-m FILE)\n");
     return COMMAND_USAGE;
   }
   interrupt_catch();

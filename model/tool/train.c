@@ -21,7 +21,7 @@ struct settings {
   const char *output, *body, *splits, *features, *report;
   long long layers, hidden, latent, snapshots, window, burn_in, segment, streams, shards, threads,
       epochs, patience, seed;
-  double loss, rate, clip, decay, noise, velocity, floor;
+  double loss, rate, clip, decay, noise, jitter, velocity, floor;
   bool skip, f16, resume;
 };
 
@@ -76,6 +76,8 @@ static const struct option options[] = {
     REAL("clip", clip, "1", 1e-6, 1e6, "Largest norm of a gradient."),
     REAL("decay", decay, "0", 0, 1, "Decoupled weight decay."),
     REAL("noise", noise, "0", 0, 10, "Noise on the normalised features."),
+    REAL("jitter", jitter, "0", 0, 1,
+         "Noise on the poses, radians at the most; half of the segments have none."),
     REAL("velocity", velocity, "0", 0, 100, "Weight of the velocities in the loss."),
     REAL("floor", floor, "0.3", 1e-6, 1e6, "Energy added to a window's own, in means of the data."),
     INTEGER("seed", seed, "1", 0, 1e15, "Of everything random."),
@@ -142,6 +144,7 @@ static struct trainer_options options_of(const struct settings *s) {
                                   .clip = s->clip,
                                   .decay = s->decay,
                                   .noise = s->noise,
+                                  .jitter = s->jitter,
                                   .velocity = s->velocity,
                                   .floor = s->floor,
                                   .seed = (uint64_t)s->seed};

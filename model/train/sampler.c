@@ -19,7 +19,7 @@ struct stream {
   bool idle;
   struct segment segment;
   size_t next; // frame
-  double heading;
+  double heading, jitter;
 };
 
 struct sampler {
@@ -90,10 +90,21 @@ static void turned_frame(const struct clip *clip, size_t frame, double heading, 
   trans[1] = (float)(s * x + c * y);
 }
 
+static void shake(double jitter, struct random_state *random, float pose[66], float trans[3]) {
+  for (int i = 0; i < CLIP_POSE_SIZE; i++)
+    pose[i] += (float)(jitter * random_normal(random));
+  for (int i = 0; i < 3; i++)
+    trans[i] += (float)(jitter / 7 * random_normal(random));
+}
+
+// `random` is asked only for jitter above 0.
 static void compute_features(const struct feature_set *set, const struct sequence *sequence,
-                             size_t frame, double heading, float *memory, float *out) {
+                             size_t frame, double heading, double jitter,
+                             struct random_state *random, float *memory, float *out) {
   float pose[CLIP_POSE_SIZE], trans[3];
   turned_frame(sequence->clip, frame, heading, pose, trans);
+  if (jitter > 0)
+    shake(jitter, random, pose, trans);
   set->step(DYNA_FPS, pose, trans, sequence->betas, memory, out);
 }
 
@@ -103,7 +114,7 @@ static void add_statistics(const struct feature_set *set, const struct sequence 
                            double *square) {
   memset(memory, 0, set->memory * sizeof *memory);
   for (size_t t = 0; t < sequence->frames; t++) {
-    compute_features(set, sequence, t, heading, memory, frame);
+    compute_features(set, sequence, t, heading, 0, NULL, memory, frame);
     for (size_t i = 0; i < set->width; i++) {
       sum[i] += (double)frame[i];
       square[i] += (double)frame[i] * (double)frame[i];
@@ -199,12 +210,14 @@ static void start_segment(struct sampler *sampler, size_t b) {
   sampler->at += sampler->stride;
   stream->next = stream->segment.first;
   stream->heading = sampler->options.turn ? 2 * M_PI * random_uniform(&sampler->random) : 0;
+  double share = random_uniform(&sampler->random);
+  stream->jitter = share > 0.5 ? sampler->options.jitter * (2 * share - 1) : 0;
   float *memory = stream_memory(sampler, b);
   memset(memory, 0, sampler->options.features->memory * sizeof *memory);
   const struct sequence *sequence = &sampler->dataset->sequences[stream->segment.sequence];
   for (size_t t = stream->next > WARM_UP ? stream->next - WARM_UP : 0; t < stream->next; t++)
-    compute_features(sampler->options.features, sequence, t, stream->heading, memory,
-                     sampler->frame);
+    compute_features(sampler->options.features, sequence, t, stream->heading, stream->jitter,
+                     &sampler->random, memory, sampler->frame);
 }
 
 // One frame of a stream into the window.
@@ -213,8 +226,8 @@ static void fill_frame(struct sampler *sampler, size_t b, float *x, float *targe
   struct stream *stream = &sampler->streams[b];
   const struct sequence *sequence = &sampler->dataset->sequences[stream->segment.sequence];
   size_t latent = sampler->dataset->subspace.latent;
-  compute_features(options->features, sequence, stream->next, stream->heading,
-                   stream_memory(sampler, b), x);
+  compute_features(options->features, sequence, stream->next, stream->heading, stream->jitter,
+                   &sampler->random, stream_memory(sampler, b), x);
   for (size_t i = 0; i < options->features->width; i++)
     x[i] = (x[i] - options->mean[i]) * options->scale[i];
   if (options->noise > 0)

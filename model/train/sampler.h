@@ -2,7 +2,8 @@
 // Feeds one shard of streams: each stream walks along a segment of a sequence, window after window,
 // so that the network's state can be carried over, and starts another segment when it ends.
 // Features are computed on the way, with the body's heading turned at random (the physics does not
-// know north) and optionally noise.
+// know north) and optionally noise: on the features, or on the poses as capture has it, of which
+// the tissue felt nothing.
 #ifndef DSNET_TRAIN_SAMPLER_H
 #define DSNET_TRAIN_SAMPLER_H
 
@@ -34,7 +35,10 @@ struct sampler_options {
   size_t streams, window;
   size_t burn_in; // frames after the start of a segment that do not count: the state is unknown
   double noise;   // standard deviation added to the normalised features
-  bool turn;      // random headings
+  // Standard deviation, in radians, of noise on the rotations, and a seventh of it in metres on the
+  // translation, at the most: each segment draws its own share, half of them none.
+  double jitter;
+  bool turn; // random headings
 };
 
 struct sampler;

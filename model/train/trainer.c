@@ -50,11 +50,12 @@ static int shard_init(struct trainer_shard *shard, const struct trainer *trainer
                                      .window = o->window,
                                      .burn_in = o->burn_in,
                                      .noise = o->noise,
+                                     .jitter = o->jitter,
                                      .turn = true};
   size_t rows = o->window * o->streams;
   shard->trainer = trainer;
   int result = sampler_new(&shard->sampler, trainer->dataset, &sampling, error);
-  sampling.noise = 0;
+  sampling.noise = sampling.jitter = 0;
   sampling.turn = false;
   if (result == 0)
     result = sampler_new(&shard->quiet, trainer->dataset, &sampling, error);

@@ -22,7 +22,7 @@ struct trainer_options {
   size_t threads;                  // changes the time, not the result
   size_t epochs, patience;         // epochs without improvement before stopping, 0: never
   double rate, rate_floor, warmup; // the last two relative: to the rate, to all updates
-  double clip, decay, noise;
+  double clip, decay, noise, jitter;
   double velocity, floor; // see loss.h; floor relative to the training split's mean energy
   uint64_t seed;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From files to numbers: posed sequences on disk are un-posed to the displacements they were made
 // from, the springs that made them are found again, and what does not belong together is refused.
+#include "eval/card.h"
 #include "eval/comparison.h"
 
 #include <math.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <jansson.h>
 
 #include "body/pose.h"
 #include "body_sample.h"
@@ -146,6 +148,15 @@ static void the_springs_that_made_the_data_are_found(void **state) {
   comparison.count = 2;
   assert_int_equal(comparison_run(&comparison, dyna, body, splits, 0, NULL, NULL, NULL), 0);
   assert_true(comparison.frames == 2 * FRAMES);
+  assert_int_equal(comparison.sequence_count, 2);
+  for (size_t i = 0; i < 2; i++) {
+    const struct comparison_sequence *sequence = &comparison.sequences[i];
+    const struct metrics *alone = &comparison.metrics[1][sequence->split]; // one in each split
+    assert_true(sequence->frames == FRAMES && sequence->betas[0] == 0.5f);
+    assert_true(sequence->rows[0].explained == 0);
+    assert_true(fabs(sequence->rows[1].explained - metrics_explained(alone)) < 1e-12);
+    assert_true(fabs(sequence->rows[1].mean_mm - metrics_mean_mm(alone)) < 1e-12);
+  }
   assert_true(comparison.metrics[0][SPLIT_UNSEEN_BOTH].frames == 0);
   for (int split = SPLIT_UNSEEN_MOTION; split <= SPLIT_UNSEEN_SHAPE; split++) {
     assert_true(comparison.metrics[0][split].frames == FRAMES);
@@ -196,11 +207,42 @@ static void what_does_not_belong_together_is_refused(void **state) {
   dyna_close(dyna);
 }
 
+static void a_card_keeps_what_was_there_and_adds_what_was_reached(void **state) {
+  (void)state;
+  struct comparison comparison;
+  assert_int_equal(comparison_init(&comparison, NULL), 0);
+  struct metrics *m = &comparison.metrics[2][SPLIT_UNSEEN_BOTH];
+  m->frames = 50;
+  m->vertices = V;
+  m->distance = 0.002 * 50 * V;
+  m->square = 1;
+  m->energy = 8;
+  char *text =
+      card_write(&comparison, 2, "{\"seed\":7}", "# why\nsubject s1\n\nmotion held # the last\n");
+  json_t *card = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+  assert_non_null(card);
+  assert_int_equal(json_integer_value(json_object_get(card, "seed")), 7);
+  json_t *rules = json_object_get(card, "splits");
+  assert_int_equal(json_array_size(rules), 2);
+  assert_string_equal(json_string_value(json_array_get(rules, 1)), "motion held");
+  json_t *reached = json_object_get(card, "evaluation");
+  assert_int_equal(json_object_size(reached), 1);
+  json_t *figures = json_object_get(reached, split_name(SPLIT_UNSEEN_BOTH));
+  assert_int_equal(json_integer_value(json_object_get(figures, "frames")), 50);
+  assert_true(fabs(json_real_value(json_object_get(figures, "mean_mm")) - 2) < 1e-5);
+  assert_true(fabs(json_real_value(json_object_get(figures, "explained")) - 0.875) < 1e-5);
+  json_decref(card);
+  free(text);
+  assert_null(card_write(&comparison, 2, "[]", ""));
+  comparison_deinit(&comparison);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(displacements_become_latents),
       cmocka_unit_test(the_springs_that_made_the_data_are_found),
       cmocka_unit_test(what_does_not_belong_together_is_refused),
+      cmocka_unit_test(a_card_keeps_what_was_there_and_adds_what_was_reached),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
