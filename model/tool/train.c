@@ -150,11 +150,17 @@ static struct trainer_options options_of(const struct settings *s) {
                                   .seed = (uint64_t)s->seed};
 }
 
-// The command itself, then what it reached. NULL when memory is out.
+static const char *name_of(const char *argument) {
+  const char *slash = strrchr(argument, '/');
+  return slash ? slash + 1 : argument;
+}
+
+// The command itself, of paths only the names: the model travels, its maker's folders stay at home;
+// then what it reached. NULL when memory is out.
 static char *describe(const struct trainer *trainer, int argc, char **argv) {
   json_t *command = json_array();
   for (int i = 0; i < argc; i++)
-    json_array_append_new(command, json_string(argv[i]));
+    json_array_append_new(command, json_string(name_of(argv[i])));
   const struct epoch_record *best = &trainer->records[trainer->best_epoch - 1];
   json_t *document =
       json_pack("{s:o, s:I, s:I, s:I, s:I, s:f, s:f}", "command", command, "seed",
