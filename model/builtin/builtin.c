@@ -3,8 +3,6 @@
 // between a file and the binary.
 #include "builtin/builtin.h"
 
-#include <string.h>
-
 #define EMBED(symbol, file)                                                                        \
   __asm__(".pushsection .rodata\n"                                                                 \
           ".balign 64\n"                                                                           \
@@ -17,8 +15,7 @@
 
 EMBED(builtin_body, "body.npz");
 EMBED(builtin_sample, "sample.npz");
-
-enum { DEFAULT_LAYERS = 2, DEFAULT_HIDDEN = 256, DEFAULT_LATENT = 64, UNTRAINED_SEED = 1 };
+EMBED(builtin_model, "model.safetensors");
 
 int builtin_body_load(struct body **body, struct dsnet_error *error) {
   return body_load_memory(body, builtin_body, (size_t)(builtin_body_end - builtin_body), error);
@@ -30,18 +27,5 @@ int builtin_clip_load(struct clip **clip, struct dsnet_error *error) {
 }
 
 int builtin_net_load(struct net **net, struct dsnet_error *error) {
-  struct body *body;
-  int result = builtin_body_load(&body, error);
-  if (result < 0)
-    return result;
-  struct net_config config = {.layers = DEFAULT_LAYERS,
-                              .hidden = DEFAULT_HIDDEN,
-                              .latent = DEFAULT_LATENT,
-                              .vertices = body_vertices(body),
-                              .features = feature_set_find("paper"),
-                              .rate = 60,
-                              .has_body_hash = true};
-  memcpy(config.body_hash, body_hash(body), sizeof config.body_hash);
-  body_free(body);
-  return net_new_random(net, &config, UNTRAINED_SEED, error);
+  return net_load_memory(net, builtin_model, (size_t)(builtin_model_end - builtin_model), error);
 }

@@ -10,8 +10,8 @@
 
 int builtin_body_load(struct body **body, struct dsnet_error *error);
 int builtin_clip_load(struct clip **clip, struct dsnet_error *error);
-// Of the default size for the built-in body. It is not trained (net_config says so): weights are
-// drawn from a fixed seed and its motion means nothing.
+// The model trained for the built-in body. Its provenance is its card: data, splits, command, seed
+// and what it reached on sequences it had not seen.
 int builtin_net_load(struct net **net, struct dsnet_error *error);
 
 #endif

@@ -237,7 +237,7 @@ int report_write(struct trainer *trainer, const struct body *body, const char *p
     fputs("<!DOCTYPE html><html lang='en'><meta charset='utf-8'><title>Training report</title>"
           "<style>body{font:14px sans-serif;margin:2em}table{border-collapse:collapse}"
           "td,th{border:1px solid #bbb;padding:2px 8px}svg text{font-size:12px}"
-          "pre{white-space:pre-wrap}</style><h1>Training report</h1><pre>",
+          "pre{white-space:pre-wrap;overflow-wrap:anywhere}</style><h1>Training report</h1><pre>",
           out);
     write_escaped(out, provenance);
     fputs("</pre>\n", out);

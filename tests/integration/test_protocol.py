@@ -224,7 +224,7 @@ class HttpTest(ServerTest):
             self.assertEqual(post.status, 405, path)
             self.assertIn("GET", post.headers["allow"])
         model = json.loads(self.server.get("/v1/models/default").body)
-        self.assertIs(model["trained"], False)
+        self.assertIs(model["trained"], True)
 
     def test_what_is_not_there_is_a_problem(self):
         for path in ("/nope", "/v1/models/none", "/v1/models/", "//", "/v1/models/default/../x"):

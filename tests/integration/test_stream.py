@@ -45,8 +45,9 @@ class StreamTest(unittest.TestCase):
         with Client(self.server) as client:
             opened = client.open()
         self.assertEqual(opened["model"], "default")
-        self.assertIs(opened["trained"], False)
-        self.assertEqual((opened["fps"], opened["next_seq"], opened["latents"]), (60, 0, 64))
+        self.assertIs(opened["trained"], True)
+        self.assertEqual((opened["fps"], opened["next_seq"]), (60, 0))
+        self.assertGreater(opened["latents"], 0)
         self.assertTrue(6500 <= opened["vertices"] <= 7500)
         self.assertTrue(opened["session"])
 
