@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "io/half.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 #if defined(__x86_64__)
@@ -48,9 +49,20 @@ float half_to_float(uint16_t half) {
 
 #if defined(__x86_64__)
 // F16C is bit 29 of ECX of leaf 1; the "avx" check adds that the system saves its registers.
-bool half_is_hardware(void) {
+static bool find_hardware(void) {
   unsigned a, b, c, d;
   return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) && (c & (1u << 29));
+}
+
+// Asked once: under a hypervisor each CPUID costs as much as encoding twenty thousand numbers.
+bool half_is_hardware(void) {
+  static atomic_int known; // 0: not asked yet, 1: no, 2: yes
+  int answer = atomic_load_explicit(&known, memory_order_relaxed);
+  if (!answer) {
+    answer = find_hardware() ? 2 : 1;
+    atomic_store_explicit(&known, answer, memory_order_relaxed);
+  }
+  return answer == 2;
 }
 
 __attribute__((target("avx,f16c"))) static size_t encode_f16c(const float *from, char *to,

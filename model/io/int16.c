@@ -6,6 +6,8 @@
 #include "nn/simd.h"
 
 #define LARGEST 32767
+// Added to a number of small magnitude it leaves the nearest integer in the low bits of the sum.
+#define SHIFT 12582912.0f // 1.5 * 2^23
 
 // The bits of a float without its sign grow with its magnitude, and their maximum, unlike that of
 // floats, is one the compiler vectorises. Loops over blocks, so that the tails do not matter.
@@ -20,41 +22,33 @@
     }                                                                                              \
     return most;                                                                                   \
   }                                                                                                \
-  attribute static void quantise_##suffix(const float *from, double inverse, int16_t *to,          \
+  attribute static void quantise_##suffix(const float *from, float inverse, int16_t *to,           \
                                           size_t count) {                                          \
     for (size_t i = 0; i < count; i++) {                                                           \
-      double q = from[i] * inverse;                                                                \
-      int32_t rounded = (int32_t)(q < 0 ? q - 0.5 : q + 0.5);                                      \
-      rounded = rounded > LARGEST ? LARGEST : rounded;                                             \
-      rounded = rounded < -LARGEST ? -LARGEST : rounded;                                           \
-      to[i] = (int16_t)rounded;                                                                    \
+      float shifted = from[i] * inverse + SHIFT;                                                   \
+      int32_t bits;                                                                                \
+      memcpy(&bits, &shifted, sizeof bits);                                                        \
+      to[i] = (int16_t)bits;                                                                       \
     }                                                                                              \
   }
 SIMD_VARIANTS(ENCODE_VARIANT)
 
 static const struct {
   uint32_t (*largest)(const float *from, size_t count);
-  void (*quantise)(const float *from, double inverse, int16_t *to, size_t count);
+  void (*quantise)(const float *from, float inverse, int16_t *to, size_t count);
 } kernels[SIMD_LEVELS] = {
 #define ENCODE_ENTRY(suffix, level, attribute) [level] = {largest_##suffix, quantise_##suffix},
     SIMD_VARIANTS(ENCODE_ENTRY)};
 
 float int16_encode(const float *from, void *to, size_t count) {
-  enum { BLOCK = 512 };
   enum simd_level level = simd_best();
   uint32_t bits = kernels[level].largest(from, count);
   float most, scale;
   memcpy(&most, &bits, sizeof most);
   scale = most / LARGEST;
-  // In double, so that a rounded inverse adds nothing to the error. A scale that is not a normal
-  // number would: all values are as good as 0.
-  double inverse = scale > 1e-37f ? 1 / (double)scale : 0;
-  for (size_t done = 0; done < count; done += BLOCK) {
-    int16_t block[BLOCK];
-    size_t length = count - done < BLOCK ? count - done : BLOCK;
-    kernels[level].quantise(from + done, inverse, block, length);
-    memcpy((char *)to + done * sizeof *block, block, length * sizeof *block);
-  }
+  // A scale that is not a normal number has no exact inverse: all values are as good as 0.
+  float inverse = scale > 1e-37f ? 1 / scale : 0;
+  kernels[level].quantise(from, inverse, to, count);
   return inverse > 0 ? scale : 0;
 }
 
