@@ -15,7 +15,7 @@ struct arguments {
   const char *rate, *output, *encoding, *delivery, *glitch, *record, *model, *betas_text, *token,
       *body;
   long long sessions, repeat, window, checkpoint_every, reconnect_tries;
-  double fps, timeout, reconnect_time;
+  double fps, warm_up, timeout, reconnect_time;
   bool reconnect, check_all, quiet, json, version;
   struct option_list servers, clips;
   // As understood.

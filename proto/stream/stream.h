@@ -55,6 +55,7 @@ struct stream_options {
   bool real_rate;  // each frame at its time; else as fast as the window allows
   size_t sessions; // session i streams clip i modulo the number of clips
   size_t repeat;   // as often as this, at least once, its motion starting anew with a jump
+  double warm_up;  // seconds of each stream whose latencies do not count
   size_t window;   // frames in flight per session at most; 0: the default of the rate
   double timeout;  // seconds without progress after which a connection counts as lost
   // Where to record, see recording_path; or NULL. Needs the delivery `all`.

@@ -268,14 +268,21 @@ static bool read_numbers(struct session *session, size_t k, uint64_t latency) {
   return true;
 }
 
+static void count_latency(struct session *session, size_t frame, uint64_t latency) {
+  struct stream *stream = session->stream;
+  if (timestamp_of(session, frame) < stream->options->warm_up)
+    return;
+  histogram_record(&stream->summary->latency, latency);
+  stream->summary->deadline_misses += stream->options->real_rate && latency > stream->period;
+}
+
 static void count_result(struct session *session, uint64_t latency, uint64_t now) {
   struct stream *stream = session->stream;
   struct stream_summary *summary = stream->summary;
   struct transfer *transfer = &session->transfer;
-  histogram_record(&summary->latency, latency);
+  count_latency(session, transfer->header.seq - transfer->base, latency);
   display_record(&stream->display, latency);
   summary->received++;
-  summary->deadline_misses += stream->options->real_rate && latency > stream->period;
   if (transfer->last_result && now - transfer->last_result > summary->longest_gap)
     summary->longest_gap = now - transfer->last_result;
   stream->last_receive = transfer->last_result = now;
