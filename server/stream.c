@@ -18,6 +18,10 @@
 // Reads of one turn, so that a client that sends without end does not hold up the others.
 #define READS_PER_TURN    16
 #define VECTORS_PER_WRITE 16
+// What the kernel begins with holds less than two results, and a peer that acknowledges late (40
+// ms) would hold up the third; what it may grow to would hide from `latest` that a peer has fallen
+// behind.
+#define SEND_BUFFER (512 * 1024)
 
 enum stream_state {
   STREAM_SERVING,
@@ -388,6 +392,7 @@ void stream_start(struct streams *streams, int fd, const struct stream_peer *pee
                   struct MHD_UpgradeResponseHandle *handle, const char *extra, size_t extra_size) {
   // libmicrohttpd clears it when it upgrades, and a frame should not wait for an acknowledgement.
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
   struct stream *stream = stream_new(streams, fd, extra, extra_size);
   if (!stream) {
     log_client_event(streams->log_limit, uv_now(streams->loop), LOG_LEVEL_WARN, "stream_refused",
