@@ -131,7 +131,7 @@ class RetimeTest(unittest.TestCase):
         stamps = np.arange(FRAMES) / 30
         streamed, _, _ = self.stream(stamps, fps=30)
         offline = self.predict(self.poses, self.trans, 30)  # whose translation is cubic
-        self.assertLess(np.abs(streamed - offline[::2][:FRAMES]).max(), 1e-3 * np.abs(offline).max())
+        self.assertLess(np.abs(streamed - offline[::2][:FRAMES]).max(), 1e-2 * np.abs(offline).max())
 
     def test_jitter_changes_nothing(self):
         random.seed(4)
