@@ -329,7 +329,7 @@ static void choose_control(struct websocket *ws) {
     load_control(ws, WSLAY_PONG, ws->pong, ws->pong_size);
   } else if (ws->ping_waits) {
     ws->ping_waits = false;
-    load_control(ws, WSLAY_PING, NULL, 0);
+    load_control(ws, WSLAY_PING, ws->pong, 0);
   } else if (ws->close_waits && !ws->first) {
     ws->close_waits = false;
     ws->close_loaded = true;
