@@ -114,7 +114,8 @@ static void start_closing(struct stream *stream, uint16_t code, const char *reas
 static void start_finishing(struct stream *stream, uint16_t code, const char *reason) {
   if (stream->state != STREAM_SERVING)
     return;
-  if (!stream->ws.close_received) // its peer may want to go on elsewhere, or later
+  // Its peer may want to go on elsewhere, or later.
+  if (!stream->ws.close_received && !stream->ws.violation)
     session_want_checkpoint(&stream->session);
   stream->state = STREAM_FINISHING;
   stream->finish_code = code;
@@ -246,7 +247,12 @@ static bool wants_write(struct stream *stream) {
 
 // Progress ---------------------------------------------------------------------------------------
 
-// After a failed connection's close frame: ends our half and reads on without looking until the
+// Whether the close frame says that something was wrong.
+static bool is_broken(const struct websocket *ws) {
+  return ws->failed || ws->violation;
+}
+
+// After a broken connection's close frame: ends our half and reads on without looking until the
 // peer ends its own, or the deadline comes. Closing with bytes unread would reset the connection,
 // and the peer might lose the close frame that says what was wrong. False when the peer has ended.
 static bool linger(struct stream *stream) {
@@ -261,25 +267,28 @@ static bool linger(struct stream *stream) {
   return count == 0;
 }
 
-static void log_failure(const struct stream *stream) {
-  const struct websocket *ws = &stream->ws;
+static void log_broken(const struct stream *stream, uint16_t code, const char *reason, int length) {
   log_client_event(stream->streams->log_limit, now(stream), LOG_LEVEL_INFO, "stream_failed",
-                   stream_name(stream), "closed with %u: %.*s", ws->close_code,
-                   ws->close_size > 2 ? ws->close_size - 2 : 0, (const char *)ws->close_frame + 2);
+                   stream_name(stream), "closed with %u: %.*s", code, length, reason);
 }
 
 // Moves to the state that follows from what has happened. False when the stream is over.
 static bool change_state(struct stream *stream) {
   struct websocket *ws = &stream->ws;
   if (ws->failed && stream->state != STREAM_CLOSING) {
-    log_failure(stream);
+    log_broken(stream, ws->close_code, (const char *)ws->close_frame + 2,
+               ws->close_size > 2 ? ws->close_size - 2 : 0);
     start_closing(stream, ws->close_code, "");
+  }
+  if (ws->violation && stream->state == STREAM_SERVING) {
+    log_broken(stream, ws->violation, ws->violated, (int)strlen(ws->violated));
+    start_finishing(stream, ws->violation, ws->violated);
   }
   if (ws->close_received)
     start_finishing(stream, ws->close_received, "");
   if (stream->state == STREAM_FINISHING && !session_in_flight(&stream->session))
     start_closing(stream, stream->finish_code, stream->finish_reason);
-  if (ws->close_sent && ws->failed)
+  if (ws->close_sent && is_broken(ws))
     return linger(stream);
   if (ws->close_sent && ws->close_received)
     return false;
@@ -290,8 +299,8 @@ static bool change_state(struct stream *stream) {
 static int events_wanted(struct stream *stream) {
   const struct websocket *ws = &stream->ws;
   int events = wants_write(stream) ? UV_WRITABLE : 0;
-  if (ws->stopped) // by a close frame or a failure; after the latter see linger()
-    return ws->failed && ws->close_sent ? events | UV_READABLE : events;
+  if (ws->stopped) // by a close frame or what is wrong; after the latter see linger()
+    return is_broken(ws) && ws->close_sent ? events | UV_READABLE : events;
   // A stream that is not read must still notice that its peer has left.
   return events | (ws->paused ? UV_DISCONNECT : UV_READABLE);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One streaming connection: the socket that libmicrohttpd handed over, its WebSocket and its
 // session. Reads as long as the session has room, writes as long as the socket takes, and ends in
-// one of three ways: finished (what was received is answered, then a close frame), failed (a close
-// frame at once), or gone (the peer vanished). Event loop only.
+// one of three ways: finished (what was received is answered, then a close frame, also when the
+// peer broke a rule), failed (a close frame at once), or gone (the peer vanished). Event loop only.
 #ifndef DSNET_SERVER_STREAM_H
 #define DSNET_SERVER_STREAM_H
 

@@ -10,6 +10,46 @@
 
 // Receiving --------------------------------------------------------------------------------------
 
+static bool is_masked(const uint8_t header[2]) {
+  return header[1] & 0x80;
+}
+
+// Bytes of a frame's header without the mask.
+static size_t header_length(const uint8_t header[2]) {
+  unsigned length = header[1] & 0x7F;
+  return length < 126 ? 2 : length == 126 ? 4 : WEBSOCKET_HEADER_MAX;
+}
+
+static uint64_t declared_length(const uint8_t *header) {
+  size_t end = header_length(header);
+  uint64_t length = end == 2 ? header[1] & 0x7F : 0;
+  for (size_t i = 2; i < end; i++)
+    length = length << 8 | header[i];
+  return length;
+}
+
+static bool header_is_whole(const struct websocket *ws) {
+  return ws->peeked_size >= 2 && ws->peeked_size == header_length(ws->peeked);
+}
+
+// Follows the frames on their way to wslay, which tells of one only with its first payload byte.
+static void peek(struct websocket *ws, const uint8_t *bytes, size_t size) {
+  for (size_t part; size; bytes += part, size -= part) {
+    part = 1;
+    if (ws->peeked_left) {
+      part = size < ws->peeked_left ? size : (size_t)ws->peeked_left;
+      ws->peeked_left -= part;
+    } else {
+      ws->peeked[ws->peeked_size++] = *bytes;
+      if (!header_is_whole(ws))
+        continue;
+      ws->peeked_left = (is_masked(ws->peeked) ? 4 : 0) + declared_length(ws->peeked);
+    }
+    if (!ws->peeked_left)
+      ws->peeked_size = 0; // the next header
+  }
+}
+
 static ssize_t read_for_wslay(uint8_t *bytes, size_t size, int flags, void *user) {
   (void)flags;
   struct websocket *ws = user;
@@ -17,6 +57,8 @@ static ssize_t read_for_wslay(uint8_t *bytes, size_t size, int flags, void *user
   ws->got_bytes = count > 0;
   if (count < 0)
     ws->ended = true;
+  if (count > 0)
+    peek(ws, bytes, (size_t)count);
   return count > 0 ? count : -1;
 }
 
@@ -26,6 +68,13 @@ int websocket_init(struct websocket *ws, size_t max_message,
   ws->end = &ws->first;
   const struct wslay_frame_callbacks frame_callbacks = {.recv_callback = read_for_wslay};
   return wslay_frame_context_init(&ws->frames, &frame_callbacks, ws) ? -1 : 0;
+}
+
+// Reads no further. What was handed over is still to be answered; the owner closes then.
+static void violate(struct websocket *ws, uint16_t code, const char *reason) {
+  ws->stopped = true;
+  ws->violation = code;
+  ws->violated = reason;
 }
 
 // What a new frame may not be. Returns the close code, 0 when it is acceptable.
@@ -65,15 +114,25 @@ static void receive_close(struct websocket *ws) {
   size_t size = ws->control_received_size;
   unsigned code = size >= 2 ? (unsigned)payload[0] << 8 | payload[1] : WEBSOCKET_NO_STATUS;
   if (size == 1 || (size >= 2 && !close_code_valid(code))) {
-    websocket_fail(ws, WEBSOCKET_PROTOCOL_ERROR, "invalid close frame");
+    violate(ws, WEBSOCKET_PROTOCOL_ERROR, "invalid close frame");
     return;
   }
   if (size > 2 && !utf8_valid(payload + 2, size - 2)) {
-    websocket_fail(ws, WEBSOCKET_BAD_DATA, "the close reason is not UTF-8");
+    violate(ws, WEBSOCKET_BAD_DATA, "the close reason is not UTF-8");
     return;
   }
   ws->close_received = (uint16_t)code;
   ws->stopped = true;
+}
+
+static void add_pong(struct websocket *ws, const uint8_t *payload, uint8_t size) {
+  if (ws->pongs_size + 2u + size > sizeof ws->pongs)
+    ws->pongs_size = 0;
+  uint8_t *pong = ws->pongs + ws->pongs_size;
+  pong[0] = 0x80 | WSLAY_PONG;
+  pong[1] = size;
+  memcpy(pong + 2, payload, size);
+  ws->pongs_size += 2u + size;
 }
 
 static void receive_control(struct websocket *ws, const struct wslay_frame_iocb *frame, bool last) {
@@ -85,9 +144,7 @@ static void receive_control(struct websocket *ws, const struct wslay_frame_iocb 
   if (frame->opcode == WSLAY_CONNECTION_CLOSE) {
     receive_close(ws);
   } else if (frame->opcode == WSLAY_PING) {
-    ws->pong_waits = true;
-    ws->pong_size = ws->control_received_size;
-    memcpy(ws->pong, ws->control_received, ws->pong_size);
+    add_pong(ws, ws->control_received, ws->control_received_size);
   }
   ws->control_received_size = 0;
 }
@@ -116,7 +173,7 @@ static bool append_piece(struct websocket *ws, const uint8_t *bytes, size_t size
 static void end_message(struct websocket *ws, const uint8_t *bytes, size_t size) {
   bool text = ws->opcode == WSLAY_TEXT_FRAME;
   if (text && !utf8_complete(&ws->utf8)) {
-    websocket_fail(ws, WEBSOCKET_BAD_DATA, "the text is not UTF-8");
+    violate(ws, WEBSOCKET_BAD_DATA, "the text is not UTF-8");
     return;
   }
   ws->opcode = 0;
@@ -133,7 +190,7 @@ static void end_message(struct websocket *ws, const uint8_t *bytes, size_t size)
 
 static void receive_data(struct websocket *ws, const struct wslay_frame_iocb *frame, bool last) {
   if (ws->opcode == WSLAY_TEXT_FRAME && !utf8_feed(&ws->utf8, frame->data, frame->data_length)) {
-    websocket_fail(ws, WEBSOCKET_BAD_DATA, "the text is not UTF-8");
+    violate(ws, WEBSOCKET_BAD_DATA, "the text is not UTF-8");
     return;
   }
   bool whole = last && frame->fin;
@@ -152,7 +209,7 @@ static void receive_piece(struct websocket *ws, const struct wslay_frame_iocb *f
     const char *reason;
     uint16_t code = check_frame(ws, frame, &reason);
     if (code) {
-      websocket_fail(ws, code, reason);
+      violate(ws, code, reason);
       return;
     }
     ws->frame_received = 0;
@@ -168,6 +225,22 @@ static void receive_piece(struct websocket *ws, const struct wslay_frame_iocb *f
     receive_data(ws, frame, last);
 }
 
+// Whether the frame may be of which wslay has the header alone.
+static void check_awaited(struct websocket *ws) {
+  if (!ws->peeked_left)
+    return;
+  const uint8_t *header = ws->peeked;
+  const struct wslay_frame_iocb frame = {.fin = header[0] >> 7,
+                                         .rsv = header[0] >> 4 & 7,
+                                         .opcode = header[0] & 0xF,
+                                         .mask = is_masked(header),
+                                         .payload_length = declared_length(header)};
+  const char *reason;
+  uint16_t code = check_frame(ws, &frame, &reason);
+  if (code)
+    violate(ws, code, reason);
+}
+
 void websocket_receive(struct websocket *ws) {
   while (!ws->paused && !ws->stopped && !ws->ended) {
     struct wslay_frame_iocb frame = {0};
@@ -176,10 +249,12 @@ void websocket_receive(struct websocket *ws) {
     if (count >= 0)
       receive_piece(ws, &frame);
     else if (count != WSLAY_ERR_WANT_READ)
-      websocket_fail(ws, WEBSOCKET_PROTOCOL_ERROR, "malformed frame");
+      violate(ws, WEBSOCKET_PROTOCOL_ERROR, "malformed frame");
     else if (!ws->got_bytes) // else a header was still short, and there may be more to read
-      return;
+      break;
   }
+  if (!ws->stopped && !ws->paused && !ws->in_frame)
+    check_awaited(ws);
 }
 
 // Sending ----------------------------------------------------------------------------------------
@@ -306,7 +381,7 @@ void websocket_close(struct websocket *ws, uint16_t code, const char *reason) {
 void websocket_fail(struct websocket *ws, uint16_t code, const char *reason) {
   ws->failed = true;
   ws->stopped = true;
-  ws->pong_waits = false;
+  ws->pongs_size = 0;
   drop_queued(ws);
   websocket_close(ws, code, reason);
 }
@@ -320,16 +395,22 @@ static void load_control(struct websocket *ws, uint8_t opcode, const uint8_t *pa
   ws->control_written = 0;
 }
 
-// Between two messages: the pong that waits, or the close when nothing else is left.
+static void load_pong(struct websocket *ws) {
+  uint16_t size = 2 + ws->pongs[1];
+  load_control(ws, WSLAY_PONG, ws->pongs + 2, ws->pongs[1]);
+  ws->pongs_size -= size;
+  memmove(ws->pongs, ws->pongs + size, ws->pongs_size);
+}
+
+// Between two messages: the oldest pong that waits, or the close when nothing else is left.
 static void choose_control(struct websocket *ws) {
   if (ws->control_size || ws->first_written || ws->close_loaded)
     return;
-  if (ws->pong_waits) {
-    ws->pong_waits = false;
-    load_control(ws, WSLAY_PONG, ws->pong, ws->pong_size);
+  if (ws->pongs_size) {
+    load_pong(ws);
   } else if (ws->ping_waits) {
     ws->ping_waits = false;
-    load_control(ws, WSLAY_PING, ws->pong, 0);
+    load_control(ws, WSLAY_PING, ws->pongs, 0);
   } else if (ws->close_waits && !ws->first) {
     ws->close_waits = false;
     ws->close_loaded = true;

@@ -6,8 +6,9 @@
 // Framing and unmasking are wslay's frame layer; its event layer would allocate the length that a
 // frame declares, once per fragment, and keep every pong. Here a message that arrived in one piece
 // is handed over in place; only one that came in pieces is copied, into a buffer that never grows
-// beyond max_message, however many fragments there are. Of pings only the last waits for its pong
-// (section 5.5.3 allows that), so nothing a peer sends can grow a queue.
+// beyond max_message, however many fragments there are. Pongs wait in a small fixed room; when it
+// is full only the newest ping is answered (section 5.5.3 allows that), so nothing a peer sends can
+// grow a queue. A frame that may not be is refused at its header, however long its payload takes.
 #ifndef DSNET_SERVER_WEBSOCKET_H
 #define DSNET_SERVER_WEBSOCKET_H
 
@@ -22,6 +23,7 @@
 
 #define WEBSOCKET_CONTROL_MAX 125 // payload bytes of a control frame
 #define WEBSOCKET_HEADER_MAX  10  // bytes of an unmasked frame header
+#define WEBSOCKET_PONGS       256 // bytes of pongs that wait; at least two of the longest
 
 enum websocket_code {
   WEBSOCKET_NORMAL = 1000,
@@ -59,26 +61,32 @@ struct websocket {
   struct utf8_state utf8;
   uint8_t opcode; // of the current message; 0 between messages
   bool in_frame, got_bytes;
-  bool paused;     // by the owner, between two messages
-  bool ended;      // the peer's end of stream was read
-  bool stopped;    // nothing is read any more: a close frame was received, or framing failed
+  uint8_t peeked[WEBSOCKET_HEADER_MAX]; // header of the frame last read from the peer, as it comes
+  uint8_t peeked_size;
+  uint64_t peeked_left; // bytes of that frame still to be read, mask included; 0: of its header too
+  bool paused;          // by the owner, between two messages
+  bool ended;           // the peer's end of stream was read
+  bool stopped;    // nothing is read any more: a close frame was received, or a rule was broken
   bool discarding; // messages are no longer handed over
   uint8_t control_received_size;
   uint8_t control_received[WEBSOCKET_CONTROL_MAX];
 
   // Sending.
   struct outgoing *first, **end;
-  size_t queued;                                  // messages waiting or partly written
-  size_t first_written;                           // bytes of the first that are written
-  uint8_t control_size, control_written;          // the control frame being written, 0: none
-  uint8_t control[2 + WEBSOCKET_CONTROL_MAX];     //
-  uint8_t pong_size, pong[WEBSOCKET_CONTROL_MAX]; // payload of the pong that waits
+  size_t queued;                              // messages waiting or partly written
+  size_t first_written;                       // bytes of the first that are written
+  uint8_t control_size, control_written;      // the control frame being written, 0: none
+  uint8_t control[2 + WEBSOCKET_CONTROL_MAX]; //
+  uint16_t pongs_size;                        // bytes of
+  uint8_t pongs[WEBSOCKET_PONGS];             // whole pong frames that wait, oldest first
   uint8_t close_size, close_frame[WEBSOCKET_CONTROL_MAX]; // payload of the close that waits
-  bool ping_waits, pong_waits, close_waits, close_loaded;
+  bool ping_waits, close_waits, close_loaded;
 
   // What has happened.
   bool close_sent;         // written to the last byte
-  bool failed;             // websocket_fail was called, by the owner or on a violation
+  bool failed;             // websocket_fail was called
+  uint16_t violation;      // the close code that RFC 6455 has for the rule the peer broke; 0: none
+  const char *violated;    // that rule, for the close frame; a constant
   uint16_t close_received; // the peer's code, WEBSOCKET_NO_STATUS without one; 0: none received
   uint16_t close_code;     // the one queued here; 0: none
 };
@@ -90,8 +98,9 @@ int websocket_init(struct websocket *ws, size_t max_message,
 void websocket_deinit(struct websocket *ws);
 
 // Reads and hands over messages until the read callback has nothing, the connection is paused, or
-// it is over. Look at `ended`, `close_received` and `failed` afterwards. A violation fails the
-// connection with the code that RFC 6455 has for it.
+// it is over. Look at `ended`, `close_received`, `violation` and `failed` afterwards. After a
+// violation nothing more is read; the owner answers what came before it and then closes with its
+// code.
 void websocket_receive(struct websocket *ws);
 
 // Appends a message; ownership moves, also when the connection is closing (it is released then).

@@ -110,15 +110,10 @@ static size_t drain(struct websocket *ws, uint8_t *out, size_t room, size_t step
   return total;
 }
 
-static void assert_closed_with(struct peer *peer, unsigned code) {
-  uint8_t out[4096];
-  assert_true(peer->ws.failed);
-  size_t size = drain(&peer->ws, out, sizeof out, sizeof out);
-  assert_true(size >= 4);
-  assert_int_equal(out[0], 0x88);
-  assert_int_equal(out[1], size - 2);
-  assert_int_equal(out[2] << 8 | out[3], code);
-  assert_true(peer->ws.close_sent);
+static void assert_broken_with(struct peer *peer, unsigned code) {
+  assert_int_equal(peer->ws.violation, code);
+  assert_non_null(peer->ws.violated);
+  assert_true(peer->ws.stopped);
 }
 
 static void messages_arrive_however_the_bytes_are_cut(void **state) {
@@ -158,7 +153,7 @@ static void a_paused_connection_keeps_what_it_has_read(void **state) {
   peer_free(peer);
 }
 
-static void violations_fail_with_the_code_of_the_rfc(void **state) {
+static void violations_have_the_code_of_the_rfc(void **state) {
   (void)state;
   static const struct {
     uint8_t first;
@@ -187,10 +182,59 @@ static void violations_fail_with_the_code_of_the_rfc(void **state) {
       struct peer *peer = peer_new(piece);
       add_frame(peer, cases[i].first, cases[i].payload, cases[i].size);
       websocket_receive(&peer->ws);
-      assert_closed_with(peer, cases[i].code);
+      assert_broken_with(peer, cases[i].code);
       assert_int_equal(peer->seen_size, 0);
       peer_free(peer);
     }
+}
+
+static void frames_that_may_not_be_are_refused_at_their_header(void **state) {
+  (void)state;
+  static const struct {
+    const char *header; // without the mask, of a frame whose payload never comes
+    size_t size;
+    unsigned code;
+  } cases[] = {
+      {"\x82\xFE\x03\xE9", 4, 1009},            // one over the limit
+      {"\x82\xFF\0\0\x01\0\0\0\0\0", 10, 1009}, // 2^40
+      {"\x82\x05", 2, 1002},                    // not masked
+      {"\xC2\x85", 2, 1002},                    // RSV1
+      {"\x83\x85", 2, 1002},                    // reserved opcode
+      {"\x80\x85", 2, 1002},                    // nothing to continue
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (size_t piece = 1; piece <= 4096; piece += 4095) {
+      struct peer *peer = peer_new(piece);
+      add_frame(peer, FIN | TEXT, "before", 6);
+      memcpy(peer->input + peer->input_size, cases[i].header, cases[i].size);
+      peer->input_size += cases[i].size - 1;
+      websocket_receive(&peer->ws);
+      assert_int_equal(peer->ws.violation, 0);
+      peer->input_size++;
+      websocket_receive(&peer->ws);
+      assert_broken_with(peer, cases[i].code);
+      assert_string_equal(peer->seen, "T:before|");
+      peer_free(peer);
+    }
+}
+
+// The limit holds for the sum, and what was paused over is only looked at when its turn comes.
+static void a_fragment_is_refused_at_its_header_by_what_came_before(void **state) {
+  (void)state;
+  struct peer *peer = peer_new(4096);
+  peer->pause_after_each = true;
+  uint8_t part[600] = {0};
+  add_frame(peer, FIN | BIN, part, sizeof part);
+  add_frame(peer, BIN, part, sizeof part);
+  memcpy(peer->input + peer->input_size, "\x80\xFE\x01\x91", 4); // 401 more
+  peer->input_size += 4;
+  websocket_receive(&peer->ws);
+  assert_string_equal(peer->seen, "B:600|");
+  assert_int_equal(peer->ws.violation, 0);
+  peer->ws.paused = false;
+  websocket_receive(&peer->ws);
+  assert_broken_with(peer, 1009);
+  peer_free(peer);
 }
 
 static void a_new_message_inside_another_is_refused(void **state) {
@@ -199,7 +243,7 @@ static void a_new_message_inside_another_is_refused(void **state) {
   add_frame(peer, TEXT, "x", 1);
   add_frame(peer, FIN | TEXT, "y", 1);
   websocket_receive(&peer->ws);
-  assert_closed_with(peer, 1002);
+  assert_broken_with(peer, 1002);
   peer_free(peer);
 }
 
@@ -209,7 +253,7 @@ static void an_unmasked_frame_is_refused(void **state) {
   memcpy(peer->input, "\x81\x01x", 3);
   peer->input_size = 3;
   websocket_receive(&peer->ws);
-  assert_closed_with(peer, 1002);
+  assert_broken_with(peer, 1002);
   peer_free(peer);
 }
 
@@ -226,7 +270,7 @@ static void headers_that_are_not_minimal_or_too_long_are_refused(void **state) {
     memcpy(peer->input, cases[i], sizeof cases[i]);
     peer->input_size = sizeof cases[i];
     websocket_receive(&peer->ws);
-    assert_closed_with(peer, 1002);
+    assert_broken_with(peer, 1002);
     peer_free(peer);
   }
 }
@@ -238,7 +282,7 @@ static void a_message_over_the_limit_fails_before_its_bytes_are_kept(void **stat
   memcpy(peer->input, "\x82\xFF\0\0\1\0\0\0\0\0mask!", 15);
   peer->input_size = 15;
   websocket_receive(&peer->ws);
-  assert_closed_with(peer, 1009);
+  assert_broken_with(peer, 1009);
   assert_int_equal(peer->ws.message_capacity, 0);
   peer_free(peer);
 }
@@ -251,11 +295,11 @@ static void fragments_do_not_evade_the_limit(void **state) {
   for (int i = 0; i < 9; i++)
     add_frame(peer, CONT, part, sizeof part);
   websocket_receive(&peer->ws);
-  assert_false(peer->ws.failed);
+  assert_int_equal(peer->ws.violation, 0);
   assert_true(peer->ws.message_capacity <= MAX_MESSAGE);
   add_frame(peer, CONT, part, 1);
   websocket_receive(&peer->ws);
-  assert_closed_with(peer, 1009);
+  assert_broken_with(peer, 1009);
   peer_free(peer);
 }
 
@@ -284,15 +328,32 @@ static void empty_fragments_cost_nothing(void **state) {
   peer_free(peer);
 }
 
-static void only_the_last_ping_waits(void **state) {
+static void pings_are_answered_in_order(void **state) {
   (void)state;
   struct peer *peer = peer_new(4096);
-  for (int i = 0; i < 100; i++)
-    add_frame(peer, FIN | PING, &(char){(char)i}, 1);
+  for (int i = 0; i < 20; i++)
+    add_frame(peer, FIN | PING, (char[]){'n', (char)i}, 2);
   websocket_receive(&peer->ws);
-  uint8_t out[64];
-  assert_int_equal(drain(&peer->ws, out, sizeof out, 64), 3);
-  assert_memory_equal(out, "\x8A\x01\x63", 3);
+  uint8_t out[128];
+  assert_int_equal(drain(&peer->ws, out, sizeof out, 3), 20 * 4);
+  for (int i = 0; i < 20; i++)
+    assert_memory_equal(out + 4 * i, ((char[]){'\x8A', 2, 'n', (char)i}), 4);
+  peer_free(peer);
+}
+
+static void of_more_pings_than_there_is_room_for_the_last_is_answered(void **state) {
+  (void)state;
+  struct peer *peer = peer_new(4096);
+  char payload[WEBSOCKET_CONTROL_MAX] = {0};
+  for (int i = 0; i < 51; i++) {
+    payload[0] = (char)i;
+    add_frame(peer, FIN | PING, payload, sizeof payload);
+  }
+  websocket_receive(&peer->ws);
+  uint8_t out[1024];
+  size_t size = drain(&peer->ws, out, sizeof out, 64);
+  assert_in_range(size, 2 + sizeof payload, WEBSOCKET_PONGS);
+  assert_int_equal(out[size - sizeof payload], 50);
   peer_free(peer);
 }
 
@@ -372,6 +433,24 @@ static void a_close_frame_ends_reading_and_reports_its_code(void **state) {
   peer_free(peer);
 }
 
+static void what_came_before_a_violation_is_still_answered(void **state) {
+  (void)state;
+  struct peer *peer = peer_new(4096);
+  add_frame(peer, FIN | TEXT, "x", 1);
+  add_frame(peer, FIN | PING, "p", 1);
+  add_frame(peer, FIN | 0x40 | TEXT, "y", 1);
+  add_frame(peer, FIN | PING, "q", 1);
+  websocket_receive(&peer->ws);
+  assert_string_equal(peer->seen, "T:x|");
+  assert_broken_with(peer, 1002);
+  assert_int_equal(websocket_queue_text(&peer->ws, "x", 1), 0);
+  websocket_close(&peer->ws, peer->ws.violation, "");
+  uint8_t out[64];
+  assert_int_equal(drain(&peer->ws, out, sizeof out, 64), 3 + 3 + 4);
+  assert_memory_equal(out, "\x8A\x01p\x81\x01x\x88\x02\x03\xEA", 10);
+  peer_free(peer);
+}
+
 static void the_end_of_the_stream_is_seen(void **state) {
   (void)state;
   struct peer *peer = peer_new(4096);
@@ -399,7 +478,9 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(messages_arrive_however_the_bytes_are_cut),
       cmocka_unit_test(a_paused_connection_keeps_what_it_has_read),
-      cmocka_unit_test(violations_fail_with_the_code_of_the_rfc),
+      cmocka_unit_test(violations_have_the_code_of_the_rfc),
+      cmocka_unit_test(frames_that_may_not_be_are_refused_at_their_header),
+      cmocka_unit_test(a_fragment_is_refused_at_its_header_by_what_came_before),
       cmocka_unit_test(a_new_message_inside_another_is_refused),
       cmocka_unit_test(an_unmasked_frame_is_refused),
       cmocka_unit_test(headers_that_are_not_minimal_or_too_long_are_refused),
@@ -407,11 +488,13 @@ int main(void) {
       cmocka_unit_test(fragments_do_not_evade_the_limit),
       cmocka_unit_test(a_message_of_exactly_the_limit_is_taken),
       cmocka_unit_test(empty_fragments_cost_nothing),
-      cmocka_unit_test(only_the_last_ping_waits),
+      cmocka_unit_test(pings_are_answered_in_order),
+      cmocka_unit_test(of_more_pings_than_there_is_room_for_the_last_is_answered),
       cmocka_unit_test(control_frames_go_between_messages),
       cmocka_unit_test(a_close_waits_for_what_is_queued),
       cmocka_unit_test(a_failure_drops_what_is_queued_but_ends_the_frame_begun),
       cmocka_unit_test(a_close_frame_ends_reading_and_reports_its_code),
+      cmocka_unit_test(what_came_before_a_violation_is_still_answered),
       cmocka_unit_test(the_end_of_the_stream_is_seen),
       cmocka_unit_test(headers_have_the_shortest_length),
   };
