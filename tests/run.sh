@@ -37,3 +37,10 @@ run-clang-tidy -quiet -j "$(nproc)" -p build/dev "^$PWD/(model|proto|server)/.*\
 step "address and undefined-behaviour sanitizers; every test"
 build asan
 ctest --preset asan
+
+# OpenBLAS is not built for the sanitizer, which cannot see how its own threads wait for each other; the preset
+# keeps it to one. The tests from outside are left out but for those that drive the server's threads hardest.
+step "thread sanitizer; every C test, and streams from outside"
+build tsan
+ctest --preset tsan -LE integration
+ctest --preset tsan -R '^integration_(protocol|stream)$'
