@@ -3,8 +3,9 @@
 #   model/train/recipe.sh DSNET CLIPS FOLDER [VARIANTS]
 # DSNET is the tool, CLIPS a folder of AMASS-layout npz files, FOLDER where everything goes, VARIANTS
 # how many excited versions are made of each training motion (default 12). Every step can be
-# interrupted and started again: what is complete is left out. On two cores it takes about an hour
-# (25 minutes of simulation, 12 of training, 15 of comparison) and 32 GB of disk.
+# interrupted and started again: what is complete is left out.
+# It needs 32 GB of disk and, on two cores, over half an hour of simulation, a quarter of training
+# and some minutes of comparison.
 set -euo pipefail
 dsnet=$1 clips=$2 work=$3 variants=${4:-12}
 here=$(cd "$(dirname "$0")" && pwd)
