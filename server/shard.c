@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The compute threads: each takes a frame of every track that has one waiting, steps them as one
 // batch, writes what was asked for, and looks again.
+#include "batcher_private.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "batcher_private.h"
 #include "body/pose.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
