@@ -320,13 +320,12 @@ void batcher_kick(struct batcher *batcher) {
   }
 }
 
-void batcher_counts(struct batcher *batcher, struct batcher_counts *counts) {
-  *counts = (struct batcher_counts){0};
+void batcher_add_counts(struct batcher *batcher, struct batcher_counts *sum) {
   for (size_t i = 0; i < batcher->settings.threads; i++) {
     struct shard *shard = &batcher->shards[i];
     pthread_mutex_lock(&shard->lock);
-    buckets_merge(&counts->batch_size, &shard->counts.batch_size);
-    buckets_merge(&counts->step_seconds, &shard->counts.step_seconds);
+    buckets_merge(&sum->batch_size, &shard->counts.batch_size);
+    buckets_merge(&sum->step_seconds, &shard->counts.step_seconds);
     pthread_mutex_unlock(&shard->lock);
   }
 }

@@ -6,7 +6,8 @@
 // there is no timer, so batches grow with load and a lone frame is answered at once. Tracks queue
 // behind each other, so one that has many frames waiting gets no more turns than any other.
 //
-// All functions are for one thread, the event loop's. Compute threads call only `wake`.
+// All functions are for one thread, the event loop's, but for batcher_ready, which is for any.
+// Compute threads call only `wake`.
 #ifndef DSNET_SERVER_BATCHER_H
 #define DSNET_SERVER_BATCHER_H
 
@@ -106,13 +107,13 @@ void track_restore(struct track *track, const void *state);
 // Wakes the threads for which frames were pushed. To be called before the loop waits.
 void batcher_kick(struct batcher *batcher);
 
-// What the compute threads have done so far.
+// What the compute threads have done so far, to be added to a sum.
 struct batcher_counts {
   struct buckets batch_size;   // tracks stepped at once
   struct buckets step_seconds; // of such a batch, encoding included
 };
 extern buckets_bounds batcher_batch_bounds, batcher_step_bounds;
-void batcher_counts(struct batcher *batcher, struct batcher_counts *counts);
+void batcher_add_counts(struct batcher *batcher, struct batcher_counts *sum);
 
 // Frees result buffers that were not needed since the last call. To be called every few seconds.
 void batcher_trim(struct batcher *batcher);

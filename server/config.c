@@ -18,6 +18,9 @@ static const struct option options[] = {
      "served as \"default\"."},
     {"threads", "N", "DSNET_THREADS", OPTION_INT, AT(threads), "0", 0, 256, NULL, 0,
      "Compute threads; 0 starts one per core. Sessions are spread over them."},
+    {"workers", "N", "DSNET_WORKERS", OPTION_INT, AT(workers), "0", 0, 256, NULL, 0,
+     "Threads that own the streams' sockets, each with an equal share of the compute threads; 0 "
+     "starts one for each of these, and there are never more."},
     {"max-batch", "N", "DSNET_MAX_BATCH", OPTION_INT, AT(max_batch), "64", 1, 1024, NULL, 0,
      "Most sessions that one thread steps at once. Batches form from what is waiting; there is no "
      "time window."},

@@ -20,6 +20,7 @@ struct config {
   const char *body;          // NULL: the built-in one
   struct option_list models; // "NAME=FILE"; empty: the built-in one as "default"
   long long threads;         // 0: one per core
+  long long workers;         // 0: as many as threads; never more
   long long max_batch;
   long long max_sessions;
   long long max_connections; // 0: max_sessions + CONFIG_SPARE_CONNECTIONS, see config_connections

@@ -218,9 +218,7 @@ static void on_upgraded(void *user, struct MHD_Connection *connection, void *req
   end_upgrading(client);
   owe_nothing(client);
   struct stream_peer peer = peer_of(connection);
-  stream_start(&server->streams, fd, &peer, handle, extra, extra_size);
-  if (server->finishing)
-    streams_finish(&server->streams, 1012, "the server is shutting down");
+  workers_give(server->workers, fd, &peer, handle, extra, extra_size);
 }
 
 static enum MHD_Result accept_stream(struct client *client, const char *accept) {

@@ -31,6 +31,17 @@ void metrics_add_latency(struct metrics *metrics, double seconds) {
   buckets_add(&metrics->latency, latency_bounds, seconds);
 }
 
+void metrics_add(struct metrics *sum, const struct metrics *metrics) {
+#define X(member, name, help) sum->member += metrics->member;
+  METRICS_COUNTERS(X)
+#undef X
+  for (int i = 0; i < REFUSAL_COUNT; i++)
+    sum->refused[i] += metrics->refused[i];
+  for (int i = 0; i <= WIRE_INTERNAL; i++)
+    sum->errors[i] += metrics->errors[i];
+  buckets_merge(&sum->latency, &metrics->latency);
+}
+
 // Writing ----------------------------------------------------------------------------------------
 
 static void head(FILE *out, const char *name, const char *type, const char *help) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server counts, and how it tells: text in Prometheus' exposition format 0.0.4
-// (prometheus.io/docs/instrumenting/exposition_formats). Owned by the event loop, which alone adds
-// to it; compute threads keep their own counts (batcher_counts), added up when they are asked for.
+// (prometheus.io/docs/instrumenting/exposition_formats). Every event loop has its own, to which it
+// alone adds, and compute threads keep theirs (batcher_counts); all are added up when asked for.
 #ifndef DSNET_SERVER_METRICS_H
 #define DSNET_SERVER_METRICS_H
 
@@ -59,6 +59,7 @@ struct metrics {
 
 // Starts from {0}.
 void metrics_add_latency(struct metrics *metrics, double seconds);
+void metrics_add(struct metrics *sum, const struct metrics *metrics);
 
 // What is not counted but is so now.
 struct metrics_gauges {

@@ -66,21 +66,21 @@ static void answer_model(const struct server *server, const char *parameter,
 static void answer_counts(const struct server *server, const char *parameter,
                           struct answer *answer) {
   (void)parameter;
-  struct batcher_counts counts;
-  struct metrics_gauges gauges = {.streams = server->streams.count,
+  struct metrics metrics = server->metrics;
+  struct batcher_counts counts = {0};
+  struct metrics_gauges gauges = {.streams = workers_streams(server->workers),
                                   .max_sessions = (size_t)server->config->max_sessions,
                                   .ready = server_ready(server),
-                                  .overloaded = server->load.overloaded,
+                                  .overloaded = workers_overloaded(server->workers),
                                   .started = server->started};
-  gauges.sessions = streams_sessions(&server->streams, &gauges.in_flight);
-  batcher_counts(server->batcher, &counts);
-  answer_metrics(answer, metrics_write(&server->metrics, &gauges, &counts));
+  workers_count(server->workers, &metrics, &gauges, &counts);
+  answer_metrics(answer, metrics_write(&metrics, &gauges, &counts));
 }
 
 static void answer_sessions(const struct server *server, const char *parameter,
                             struct answer *answer) {
   (void)parameter;
-  answer_json(answer, 200, json_pack("{s:o}", "sessions", streams_describe(&server->streams)));
+  answer_json(answer, 200, json_pack("{s:o}", "sessions", workers_describe(server->workers)));
 }
 
 static const struct route routes[] = {

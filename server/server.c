@@ -11,7 +11,6 @@
 #include "http.h"
 #include "io/file.h"
 
-#define TRIM_MS           5000
 #define SWEEP_MS          100
 #define SPARE_DESCRIPTORS 32 // of the loop, the log and the libraries
 
@@ -19,21 +18,21 @@ static const char drain_reason[] = "the server is shutting down";
 #define DRAIN_CODE 1012 // service restart
 
 bool server_ready(const struct server *server) {
-  return !server->draining && batcher_ready(server->batcher);
+  return !server->draining && workers_ready(server->workers);
 }
 
 enum refusal server_refusal(const struct server *server, const struct stream_peer *peer) {
   const struct config *config = server->config;
   if (server->finishing)
     return REFUSAL_DRAINING;
-  if (!batcher_ready(server->batcher))
+  if (!workers_ready(server->workers))
     return REFUSAL_WARMING;
-  if (server->streams.count + server->upgrading >= (size_t)config->max_sessions)
+  if (workers_streams(server->workers) + server->upgrading >= (size_t)config->max_sessions)
     return REFUSAL_SESSIONS;
   if (config->max_per_address &&
-      streams_from(&server->streams, peer) >= (size_t)config->max_per_address)
+      workers_streams_from(server->workers, peer) >= (size_t)config->max_per_address)
     return REFUSAL_ADDRESS;
-  return server->load.overloaded ? REFUSAL_LOAD : REFUSAL_NONE;
+  return workers_overloaded(server->workers) ? REFUSAL_LOAD : REFUSAL_NONE;
 }
 
 // Ending -----------------------------------------------------------------------------------------
@@ -43,29 +42,24 @@ static void stop(struct server *server) {
   if (server->stopping)
     return;
   server->stopping = true;
-  streams_abort(&server->streams);
-  // The threads must be gone before the handle they wake is closed.
-  batcher_free(server->batcher);
-  server->batcher = NULL;
+  workers_stop(server->workers);
   http_stop(server->http);
-  uv_close((uv_handle_t *)&server->finished, NULL);
   uv_close((uv_handle_t *)&server->sweep, NULL);
   uv_close((uv_handle_t *)&server->grace, NULL);
   uv_close((uv_handle_t *)&server->drain, NULL);
-  uv_close((uv_handle_t *)&server->trim, NULL);
-  uv_close((uv_handle_t *)&server->before_wait, NULL);
   for (int i = 0; i < 2; i++)
     uv_close((uv_handle_t *)&server->signals[i], NULL);
 }
 
 static void stop_when_drained(struct server *server) {
-  if (server->finishing && !server->streams.count && !server->streams.leaving && !server->upgrading)
+  if (server->finishing && !workers_streams(server->workers) && !server->upgrading)
     stop(server);
 }
 
 static void on_drain_timeout(uv_timer_t *timer) {
   struct server *server = timer->data;
-  log_event(LOG_LEVEL_WARN, "drain_timeout", NULL, "%zu streams are cut", server->streams.count);
+  log_event(LOG_LEVEL_WARN, "drain_timeout", NULL, "%zu streams are cut",
+            workers_streams(server->workers));
   stop(server);
 }
 
@@ -74,10 +68,10 @@ static uint64_t milliseconds(double seconds) {
 }
 
 static void finish(struct server *server) {
-  log_event(LOG_LEVEL_INFO, "finishing", NULL, "%zu streams", server->streams.count);
+  log_event(LOG_LEVEL_INFO, "finishing", NULL, "%zu streams", workers_streams(server->workers));
   uv_timer_stop(&server->grace);
   server->finishing = true;
-  streams_finish(&server->streams, DRAIN_CODE, drain_reason);
+  workers_finish(server->workers, DRAIN_CODE, drain_reason);
   stop_when_drained(server);
 }
 
@@ -92,7 +86,7 @@ static void on_signal(uv_signal_t *signal, int number) {
   const struct config *config = server->config;
   if (server->finishing) {
     log_event(LOG_LEVEL_WARN, "forced_stop", NULL, "another signal (%s): %zu streams are cut",
-              strsignal(number), server->streams.count);
+              strsignal(number), workers_streams(server->workers));
     server->status = 1;
     stop(server);
     return;
@@ -111,46 +105,25 @@ static void on_signal(uv_signal_t *signal, int number) {
 
 // Running ----------------------------------------------------------------------------------------
 
-static void wake_loop(void *user) {
+static void on_changed(void *user) {
   struct server *server = user;
-  uv_async_send(&server->finished);
-}
-
-static void on_finished(uv_async_t *async) {
-  struct server *server = async->data;
-  if (!server->ready_logged && batcher_ready(server->batcher)) {
+  if (!server->ready_logged && workers_ready(server->workers)) {
     server->ready_logged = true;
     log_event(LOG_LEVEL_INFO, "ready", NULL, "every compute thread has warmed up");
   }
-  streams_deliver(&server->streams);
+  http_run_soon(server->http);
 }
 
 static void on_sweep(uv_timer_t *timer) {
   struct server *server = timer->data;
-  bool before = server->load.overloaded;
-  load_turn(&server->load, uv_now(&server->loop));
-  if (before != server->load.overloaded)
-    log_event(LOG_LEVEL_WARN, before ? "load_normal" : "load_high", NULL,
-              before ? "frames are on time again: new streams are taken"
-                     : "frames are late: new streams are refused until they are not");
-  streams_sweep(&server->streams);
+  bool overloaded = workers_overloaded(server->workers);
+  if (overloaded != server->overload_logged)
+    log_event(LOG_LEVEL_WARN, overloaded ? "load_high" : "load_normal", NULL,
+              overloaded ? "frames are late: new streams are refused until they are not"
+                         : "frames are on time again: new streams are taken");
+  server->overload_logged = overloaded;
   http_sweep(server->http);
   stop_when_drained(server);
-}
-
-static void on_trim(uv_timer_t *timer) {
-  struct server *server = timer->data;
-  batcher_trim(server->batcher);
-}
-
-static void on_before_wait(uv_prepare_t *prepare) {
-  struct server *server = prepare->data;
-  batcher_kick(server->batcher);
-}
-
-static void on_returned(void *user) {
-  struct server *server = user;
-  http_run_soon(server->http);
 }
 
 // Every stream holds a descriptor; the soft limit of a plain shell is lower than the default cap.
@@ -172,22 +145,16 @@ static int raise_descriptor_limit(const struct config *config, struct dsnet_erro
   return 0;
 }
 
-static int start_batcher(struct server *server, struct dsnet_error *error) {
-  const struct net *nets[OPTION_LIST_MAX];
-  for (size_t i = 0; i < server->models->count; i++)
-    nets[i] = server->models->items[i].net;
-  const struct config *config = server->config;
-  const struct batcher_settings settings = {
-      .threads = config->threads ? (size_t)config->threads : uv_available_parallelism(),
-      .max_batch = (size_t)config->max_batch,
-      .frames_in_flight = (size_t)config->frames_in_flight,
-      .nets = nets,
-      .net_count = server->models->count,
-      .body = server->models->body,
-      .wake = wake_loop,
+static int start_workers(struct server *server, struct dsnet_error *error) {
+  const struct workers_settings settings = {
+      .loop = &server->loop,
+      .config = server->config,
+      .models = server->models,
+      .keys = server->keys,
+      .changed = on_changed,
       .user = server,
   };
-  return batcher_new(&server->batcher, &settings, error);
+  return workers_new(&server->workers, &settings, error);
 }
 
 static void start_handles(struct server *server) {
@@ -200,12 +167,7 @@ static void start_handles(struct server *server) {
   uv_timer_init(&server->loop, &server->sweep);
   uv_timer_init(&server->loop, &server->grace);
   uv_timer_init(&server->loop, &server->drain);
-  uv_timer_init(&server->loop, &server->trim);
-  uv_prepare_init(&server->loop, &server->before_wait);
-  server->sweep.data = server->grace.data = server->drain.data = server->trim.data = server;
-  server->before_wait.data = server;
-  uv_timer_start(&server->trim, on_trim, TRIM_MS, TRIM_MS);
-  uv_prepare_start(&server->before_wait, on_before_wait);
+  server->sweep.data = server->grace.data = server->drain.data = server;
   uv_timer_start(&server->sweep, on_sweep, SWEEP_MS, SWEEP_MS);
 }
 
@@ -242,47 +204,28 @@ int server_new(struct server **out, const struct config *config, const struct mo
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
   server->config = config;
   server->models = models;
+  server->keys = keys;
   if (uv_loop_init(&server->loop)) {
     free(server);
     return dsnet_error_set(error, DSNET_EIO, "cannot start the event loop");
   }
   log_limit_init(&server->log_limit, uv_now(&server->loop));
-  load_init(&server->load, config->max_late, uv_now(&server->loop));
   server->started = (double)time(NULL);
   result = load_operator_token(server, error);
   if (result < 0)
     goto fail_token;
-  server->finished.data = server;
-  uv_async_init(&server->loop, &server->finished, on_finished);
   result = http_new(&server->http, server, error);
   if (result < 0)
-    goto fail_http;
-  result = start_batcher(server, error);
+    goto fail_token;
+  result = start_workers(server, error);
   if (result < 0)
-    goto fail_batcher;
-  server->streams = (struct streams){
-      .loop = &server->loop,
-      .config = config,
-      .services = {.batcher = server->batcher,
-                   .models = models,
-                   .keys = keys,
-                   .metrics = &server->metrics,
-                   .load = &server->load,
-                   .token_max_age_ms = milliseconds(config->token_max_age),
-                   .frames_in_flight = (size_t)config->frames_in_flight,
-                   .max_message = (size_t)config->max_message},
-      .log_limit = &server->log_limit,
-      .returned = on_returned,
-      .user = server,
-  };
+    goto fail_workers;
   start_handles(server);
   *out = server;
   return 0;
 
-fail_batcher:
+fail_workers:
   http_stop(server->http);
-fail_http:
-  uv_close((uv_handle_t *)&server->finished, NULL);
   uv_run(&server->loop, UV_RUN_DEFAULT);
   http_free(server->http);
 fail_token:
@@ -307,6 +250,7 @@ void server_free(struct server *server) {
   stop(server);
   uv_run(&server->loop, UV_RUN_DEFAULT);
   http_free(server->http);
+  workers_free(server->workers);
   uv_loop_close(&server->loop);
   free(server->operator_token);
   free(server);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dsnetd as a whole: the event loop and what hangs on it. Everything but the compute threads runs
-// on the thread that calls server_run.
+// dsnetd as a whole: the server's own event loop, which has HTTP and signals, and the workers,
+// which have the streams. All of this is for the thread that calls server_run.
 #ifndef DSNET_SERVER_SERVER_H
 #define DSNET_SERVER_SERVER_H
 
@@ -8,11 +8,11 @@
 #include <stddef.h>
 #include <uv.h>
 
-#include "batcher.h"
 #include "config.h"
 #include "log.h"
+#include "metrics.h"
 #include "models.h"
-#include "stream.h"
+#include "workers.h"
 
 struct http;
 
@@ -20,21 +20,18 @@ struct http;
 struct server {
   const struct config *config;
   const struct models *models;
+  const struct token_keys *keys;
   uv_loop_t loop;
-  uv_async_t finished; // compute threads have results, or have warmed up
   uv_signal_t signals[2];
-  uv_timer_t sweep, grace, drain, trim;
-  uv_prepare_t before_wait; // compute threads are woken for what a turn of the loop brought
-  struct batcher *batcher;
+  uv_timer_t sweep, grace, drain;
+  struct workers *workers;
   struct http *http;
-  struct streams streams;
   struct log_limit log_limit;
-  struct metrics metrics;
-  struct load load;
-  double started;       // seconds since the epoch
-  char *operator_token; // NULL without one
-  size_t upgrading;     // handshakes accepted whose socket has not been handed over yet
-  bool ready_logged;
+  struct metrics metrics; // of what the workers do not count
+  double started;         // seconds since the epoch
+  char *operator_token;   // NULL without one
+  size_t upgrading;       // handshakes accepted whose socket has not been handed over yet
+  bool ready_logged, overload_logged;
   bool draining;  // told to end: not ready any more
   bool finishing; // and past the grace: no new streams, and those there are end
   bool stopping;

@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdlib.h>
@@ -37,7 +36,7 @@ struct stream {
   bool dirty;
   bool blocked; // the socket took less than it was given
   enum stream_state state;
-  int fd, events; // events that the poll handle is armed for
+  int events; // that the poll handle is armed for
   int reads_left;
   bool sending_ended; // our half of the connection was shut
   uint16_t finish_code;
@@ -49,13 +48,11 @@ struct stream {
   uint64_t last_sent; // a message queued
   uint64_t opened;
   uint64_t deadline; // loop time, ms; of finishing and closing
-  struct stream_peer peer;
-  struct MHD_UpgradeResponseHandle *handle;
+  struct stream_socket *socket;
+  size_t extra_read; // of the bytes that came with the handshake
   uv_poll_t poll;
   struct websocket ws;
   struct session session;
-  uint8_t *extra; // bytes that came with the handshake, until they are read
-  size_t extra_size, extra_read;
 };
 
 static uint64_t now(const struct stream *stream) {
@@ -78,8 +75,7 @@ static void handle_closed(uv_handle_t *poll) {
   struct stream *stream = poll->data;
   struct streams *streams = stream->streams;
   // Only now: the descriptor's number may be reused as soon as libmicrohttpd has it back.
-  MHD_upgrade_action(stream->handle, MHD_UPGRADE_ACTION_CLOSE);
-  streams->returned(streams->user);
+  streams->give_back(streams->user, stream->socket);
   streams->leaving--;
   free(stream);
 }
@@ -97,7 +93,6 @@ static void stream_leave(struct stream *stream, const char *why) {
   streams->leaving++;
   websocket_deinit(&stream->ws); // releases results, so before their track is closed
   session_close(&stream->session);
-  free(stream->extra);
   uv_close((uv_handle_t *)&stream->poll, handle_closed);
 }
 
@@ -127,27 +122,24 @@ static void start_finishing(struct stream *stream, uint16_t code, const char *re
 // Receiving --------------------------------------------------------------------------------------
 
 static ssize_t read_extra(struct stream *stream, uint8_t *bytes, size_t size) {
-  size_t left = stream->extra_size - stream->extra_read;
+  const struct stream_socket *socket = stream->socket;
+  size_t left = socket->extra_size - stream->extra_read;
   if (size > left)
     size = left;
-  memcpy(bytes, stream->extra + stream->extra_read, size);
+  memcpy(bytes, socket->extra + stream->extra_read, size);
   stream->extra_read += size;
-  if (stream->extra_read == stream->extra_size) {
-    free(stream->extra);
-    stream->extra = NULL;
-  }
   return (ssize_t)size;
 }
 
 static ssize_t read_socket(void *user, uint8_t *bytes, size_t size) {
   struct stream *stream = user;
-  if (stream->extra)
+  if (stream->extra_read < stream->socket->extra_size)
     return read_extra(stream, bytes, size);
   if (stream->reads_left <= 0)
     return 0;
   ssize_t count;
   do
-    count = recv(stream->fd, bytes, size, MSG_DONTWAIT);
+    count = recv(stream->socket->fd, bytes, size, MSG_DONTWAIT);
   while (count < 0 && errno == EINTR);
   if (count < 0)
     return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
@@ -224,7 +216,7 @@ static bool stream_write(struct stream *stream) {
     for (int i = 0; i < count; i++)
       size += vectors[i].iov_len;
     const struct msghdr message = {.msg_iov = vectors, .msg_iovlen = (size_t)count};
-    ssize_t written = sendmsg(stream->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t written = sendmsg(stream->socket->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (written < 0 && errno == EINTR)
       continue;
     if (written < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
@@ -257,7 +249,7 @@ static bool is_broken(const struct websocket *ws) {
 // and the peer might lose the close frame that says what was wrong. False when the peer has ended.
 static bool linger(struct stream *stream) {
   if (!stream->sending_ended)
-    shutdown(stream->fd, SHUT_WR);
+    shutdown(stream->socket->fd, SHUT_WR);
   stream->sending_ended = true;
   uint8_t unread[4096];
   ssize_t count;
@@ -368,50 +360,34 @@ static void on_poll(uv_poll_t *poll, int status, int events) {
 
 // All streams ------------------------------------------------------------------------------------
 
-static struct stream *stream_new(struct streams *streams, int fd, const char *extra,
-                                 size_t extra_size) {
+static struct stream *stream_new(struct streams *streams, struct stream_socket *socket) {
   struct stream *stream = calloc(1, sizeof *stream);
   if (!stream)
     return NULL;
   size_t max_message = (size_t)streams->config->max_message;
-  if (websocket_init(&stream->ws, max_message, &websocket_callbacks, stream))
-    goto fail;
-  if (extra_size) {
-    stream->extra = malloc(extra_size);
-    if (!stream->extra)
-      goto fail;
-    memcpy(stream->extra, extra, extra_size);
-    stream->extra_size = extra_size;
+  if (websocket_init(&stream->ws, max_message, &websocket_callbacks, stream) ||
+      uv_poll_init(streams->loop, &stream->poll, socket->fd)) {
+    websocket_deinit(&stream->ws);
+    free(stream);
+    return NULL;
   }
-  if (uv_poll_init(streams->loop, &stream->poll, fd))
-    goto fail;
   stream->poll.data = stream;
   stream->streams = streams;
-  stream->fd = fd;
+  stream->socket = socket;
   return stream;
-
-fail:
-  websocket_deinit(&stream->ws);
-  free(stream->extra);
-  free(stream);
-  return NULL;
 }
 
-void stream_start(struct streams *streams, int fd, const struct stream_peer *peer,
-                  struct MHD_UpgradeResponseHandle *handle, const char *extra, size_t extra_size) {
+void stream_start(struct streams *streams, struct stream_socket *socket) {
   // libmicrohttpd clears it when it upgrades, and a frame should not wait for an acknowledgement.
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-  setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
-  struct stream *stream = stream_new(streams, fd, extra, extra_size);
+  setsockopt(socket->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+  setsockopt(socket->fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
+  struct stream *stream = stream_new(streams, socket);
   if (!stream) {
     log_client_event(streams->log_limit, uv_now(streams->loop), LOG_LEVEL_WARN, "stream_refused",
                      NULL, "out of memory or descriptors for a stream");
-    MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
-    streams->returned(streams->user);
+    streams->give_back(streams->user, socket);
     return;
   }
-  stream->handle = handle;
-  stream->peer = *peer;
   stream->opened = stream->last_message = stream->last_heard = stream->last_sent = now(stream);
   stream->next = streams->first;
   stream->link = &streams->first;
@@ -529,13 +505,6 @@ size_t streams_sessions(const struct streams *streams, size_t *in_flight) {
   return count;
 }
 
-size_t streams_from(const struct streams *streams, const struct stream_peer *peer) {
-  size_t count = 0;
-  for (const struct stream *stream = streams->first; stream; stream = stream->next)
-    count += !memcmp(&stream->peer, peer, sizeof *peer);
-  return count;
-}
-
 static json_t *describe(const struct stream *stream, uint64_t time) {
   static const char *const outputs[] = {[FRAME_DISPLACEMENT] = "displacement",
                                         [FRAME_VERTICES] = "vertices",
@@ -545,8 +514,9 @@ static json_t *describe(const struct stream *stream, uint64_t time) {
   const struct session *session = &stream->session;
   const struct session_counts *counts = &session->counts;
   double age = (double)(time - stream->opened) / 1000;
+  const struct stream_peer *peer = &stream->socket->peer;
   char address[INET6_ADDRSTRLEN] = "";
-  inet_ntop(stream->peer.family, stream->peer.address, address, sizeof address);
+  inet_ntop(peer->family, peer->address, address, sizeof address);
   return json_pack(
       "{s:s, s:s, s:s, s:f, s:f, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:f}", "session",
       session->id, "model", stream->streams->services.models->items[session->model].name, "address",
@@ -558,15 +528,12 @@ static json_t *describe(const struct stream *stream, uint64_t time) {
       "rate", age > 0 ? (double)counts->frames_in / age : 0);
 }
 
-json_t *streams_describe(const struct streams *streams) {
-  json_t *list = json_array();
+bool streams_describe(const struct streams *streams, json_t *list) {
   uint64_t time = uv_now(streams->loop);
   for (const struct stream *stream = streams->first; stream; stream = stream->next)
-    if (stream->session.track && json_array_append_new(list, describe(stream, time))) {
-      json_decref(list);
-      return NULL;
-    }
-  return list;
+    if (stream->session.track && json_array_append_new(list, describe(stream, time)))
+      return false;
+  return true;
 }
 
 void streams_finish(struct streams *streams, uint16_t code, const char *reason) {

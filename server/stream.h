@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// One streaming connection: the socket that libmicrohttpd handed over, its WebSocket and its
-// session. Reads as long as the session has room, writes as long as the socket takes, and ends in
-// one of three ways: finished (what was received is answered, then a close frame, also when the
-// peer broke a rule), failed (a close frame at once), or gone (the peer vanished). Event loop only.
+// One streaming connection: the socket that libmicrohttpd has lent, its WebSocket and its session.
+// Reads as long as the session has room, writes as long as the socket takes, and ends in one of
+// three ways: finished (what was received is answered, then a close frame, also when the peer broke
+// a rule), failed (a close frame at once), or gone (the peer vanished). All functions are for the
+// thread of its loop.
 #ifndef DSNET_SERVER_STREAM_H
 #define DSNET_SERVER_STREAM_H
 
@@ -25,14 +26,27 @@ struct stream_peer {
   uint8_t address[16]; // in network order, zeros after it
 };
 
-// What all streams share. The owner fills the upper part and starts from {0}.
+// A socket that libmicrohttpd has lent to a stream. Whoever runs libmicrohttpd makes it and gets it
+// back.
+struct stream_socket {
+  struct stream_socket *next, **link; // in the lender's list
+  struct stream_socket *next_given;   // in the list it is handed over by
+  struct MHD_UpgradeResponseHandle *handle;
+  int fd;
+  size_t worker; // whose stream has it
+  struct stream_peer peer;
+  size_t extra_size; // bytes that came with the handshake
+  uint8_t extra[];
+};
+
+// What the streams of one loop share. The owner fills the upper part and starts from {0}.
 struct streams {
   uv_loop_t *loop;
   const struct config *config;
   struct session_services services;
   struct log_limit *log_limit;
-  // A socket was given back: libmicrohttpd must run to close it. Calls may be gathered.
-  void (*returned)(void *user);
+  // Gives a socket back, of which the loop knows nothing any more.
+  void (*give_back)(void *user, struct stream_socket *socket);
   void *user;
 
   struct stream *first; // those that are not gone
@@ -40,10 +54,8 @@ struct streams {
   size_t leaving;       // gone, their handles still being closed
 };
 
-// Takes over an upgraded socket. `extra` are bytes that came with the handshake; they are copied.
-// On failure the socket has been given back.
-void stream_start(struct streams *streams, int fd, const struct stream_peer *peer,
-                  struct MHD_UpgradeResponseHandle *handle, const char *extra, size_t extra_size);
+// Starts a stream on a socket; on failure it has been given back.
+void stream_start(struct streams *streams, struct stream_socket *socket);
 
 // Sends out the results that compute threads have finished.
 void streams_deliver(struct streams *streams);
@@ -56,11 +68,9 @@ void streams_finish(struct streams *streams, uint16_t code, const char *reason);
 
 // Sessions open, and the frames of all that are in flight.
 size_t streams_sessions(const struct streams *streams, size_t *in_flight);
-// Streams of one peer.
-size_t streams_from(const struct streams *streams, const struct stream_peer *peer);
-// An array with an object for each session, for operators; nothing of its motion. NULL when memory
-// is out.
-json_t *streams_describe(const struct streams *streams);
+// Adds an object for each session to an array, for operators; nothing of its motion. False when
+// memory is out.
+bool streams_describe(const struct streams *streams, json_t *list);
 
 // Drops every stream as it is. They have left when the loop has run and `leaving` is 0.
 void streams_abort(struct streams *streams);
