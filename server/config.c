@@ -61,6 +61,10 @@ static const struct option options[] = {
     {"handshake-timeout", "S", "DSNET_HANDSHAKE_TIMEOUT", OPTION_REAL, AT(handshake_timeout), "10",
      0.1, 3600, NULL, 0,
      "Seconds a connection has to deliver a whole HTTP request, however slowly it trickles."},
+    {"transfer-timeout", "S", "DSNET_TRANSFER_TIMEOUT", OPTION_REAL, AT(transfer_timeout), "30",
+     0.1, 3600, NULL, 0,
+     "Seconds in which an upload must bring 64 kB, and a download take the next piece, before the "
+     "connection is cut."},
     {"close-timeout", "S", "DSNET_CLOSE_TIMEOUT", OPTION_REAL, AT(close_timeout), "3", 0.1, 600,
      NULL, 0,
      "Seconds a peer has to take its last frames and answer the close before its socket is cut."},

@@ -29,8 +29,8 @@ struct config {
   long long max_per_address;
   double max_late;
   const char *operator_token_file;
-  double ping_interval, idle_timeout, handshake_timeout, close_timeout, drain_grace,
-      drain_timeout;                  // seconds
+  double ping_interval, idle_timeout, handshake_timeout, transfer_timeout, close_timeout,
+      drain_grace, drain_timeout;     // seconds
   struct option_list state_key_files; // none: a key of this process
   double token_max_age;               // seconds
   struct option_list allowed_origins; // empty: any

@@ -1,50 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "http.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <microhttpd.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "answer.h"
-#include "routes.h"
-#include "server.h"
+#include "http_private.h"
 #include "upgrade.h"
 #include "wire/message.h"
 
 // Memory of one connection's request and answer headers. It stays allocated through a session, so
 // it is no larger than a browser's headers with some cookies need.
 #define CONNECTION_MEMORY 6144
-// Bytes of a request body that are read before the answer; nothing takes a body yet, but an answer
-// given before it was read would be lost with the connection.
-#define BODY_MAX (1 << 20)
-
-// One TCP connection as long as libmicrohttpd has it.
-struct client {
-  struct http *http;
-  struct MHD_Connection *connection;
-  struct client *next, **link; // in http->first, those that owe a request, oldest deadline first
-  uint64_t deadline;           // loop time, ms
-  uint64_t body;               // bytes of the current request's body so far
-  bool in_request;             // its headers were read
-  bool upgrading;              // counted in server->upgrading
-};
-
-struct http {
-  struct server *server;
-  struct MHD_Daemon *daemon;
-  uv_poll_t poll;
-  uv_timer_t timer;
-  bool stopped;
-  bool again; // another run is needed, whatever MHD_get_timeout says
-  struct client *first, **end;
-  char url[INET6_ADDRSTRLEN + 32];
-};
+// Bytes of a refused request's body that are read so that the connection can go on; after more it
+// is answered and closed.
+#define DROPPED_MAX (1 << 20)
+// Bytes by which a transfer must move before its deadline is put off.
+#define PACE 65536
 
 // Driving libmicrohttpd --------------------------------------------------------------------------
 
@@ -89,49 +66,116 @@ static void log_from_library(void *user, const char *format, va_list arguments) 
                    NULL, "%s", text);
 }
 
-// Time-outs of requests --------------------------------------------------------------------------
+// Time-outs ---------------------------------------------------------------------------------------
 // libmicrohttpd's own time-out starts anew with every byte, so a client that trickles would stay.
 
-static void owe_request(struct client *client) {
-  struct http *http = client->http;
-  double seconds = http->server->config->handshake_timeout;
-  client->deadline = uv_now(&http->server->loop) + (uint64_t)(seconds * 1000);
-  client->next = NULL;
-  client->link = http->end;
-  *http->end = client;
-  http->end = &client->next;
-}
-
-static void owe_nothing(struct client *client) {
-  if (!client->link)
+void client_owe_nothing(struct client *client) {
+  if (!client->owing)
     return;
   *client->link = client->next;
   if (client->next)
     client->next->link = client->link;
   else
-    client->http->end = client->link;
-  client->link = NULL;
+    client->owing->end = client->link;
+  client->owing = NULL;
 }
 
-void http_sweep(struct http *http) {
+void client_owe(struct client *client, struct owing *owing) {
+  client_owe_nothing(client);
+  client->deadline = uv_now(&client->http->server->loop) + owing->ms;
+  client->owing = owing;
+  client->next = NULL;
+  client->link = owing->end;
+  *owing->end = client;
+  owing->end = &client->next;
+}
+
+static void owing_init(struct owing *owing, double seconds) {
+  owing->end = &owing->first;
+  owing->ms = (uint64_t)(seconds * 1000);
+}
+
+static void cut_late(struct http *http, struct owing *owing, const char *event, const char *text) {
   uint64_t now = uv_now(&http->server->loop);
-  while (http->first && http->first->deadline <= now) {
-    struct client *client = http->first;
-    owe_nothing(client);
+  while (owing->first && owing->first->deadline <= now) {
+    struct client *client = owing->first;
+    client_owe_nothing(client);
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(client->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     // libmicrohttpd sees the end of the stream and cleans up.
     if (info)
       shutdown(info->connect_fd, SHUT_RDWR);
-    log_client_event(&http->server->log_limit, now, LOG_LEVEL_INFO, "request_timeout", NULL,
-                     "a connection was cut that had not sent its request in time");
+    log_client_event(&http->server->log_limit, now, LOG_LEVEL_INFO, event, NULL, "%s", text);
   }
 }
+
+void http_sweep(struct http *http) {
+  cut_late(http, &http->requests, "request_timeout",
+           "a connection was cut that had not sent its request in time");
+  cut_late(http, &http->transfers, "transfer_timeout",
+           "a connection was cut whose upload or download did not move");
+}
+
+// Sleeping connections ---------------------------------------------------------------------------
+
+void exchange_sleep(struct exchange *exchange) {
+  struct http *http = exchange->client->http;
+  client_owe_nothing(exchange->client);
+  exchange->asleep = true;
+  exchange->next = http->asleep;
+  exchange->link = &http->asleep;
+  if (http->asleep)
+    http->asleep->link = &exchange->next;
+  http->asleep = exchange;
+  MHD_suspend_connection(exchange->client->connection);
+}
+
+void exchange_wake(struct exchange *exchange) {
+  struct http *http = exchange->client->http;
+  if (!exchange->asleep)
+    return;
+  exchange->asleep = false;
+  *exchange->link = exchange->next;
+  if (exchange->next)
+    exchange->next->link = exchange->link;
+  client_owe(exchange->client, &http->transfers);
+  MHD_resume_connection(exchange->client->connection);
+  http_run_soon(http); // the library would not notice
+}
+
+static struct exchange *exchange_of(struct request *request) {
+  return (struct exchange *)(void *)((char *)request - offsetof(struct exchange, request));
+}
+
+void request_complete(struct request *request, struct answer *answer) {
+  struct exchange *exchange = exchange_of(request);
+  exchange->answer = *answer;
+  *answer = (struct answer){0};
+  exchange_wake(exchange);
+}
+
+void request_resume(struct request *request) {
+  exchange_wake(exchange_of(request));
+}
+
+// Connections ------------------------------------------------------------------------------------
 
 static void end_upgrading(struct client *client) {
   if (client->upgrading)
     client->http->server->upgrading--;
   client->upgrading = false;
+}
+
+static void end_exchange(struct client *client) {
+  struct exchange *exchange = client->exchange;
+  if (!exchange)
+    return;
+  client->exchange = NULL;
+  client->http->exchanges--;
+  if (exchange->request.release)
+    exchange->request.release(exchange->request.state);
+  answer_deinit(&exchange->answer);
+  free(exchange);
 }
 
 static void on_connection(void *user, struct MHD_Connection *connection, void **socket_context,
@@ -143,14 +187,15 @@ static void on_connection(void *user, struct MHD_Connection *connection, void **
       return;
     client->http = user;
     client->connection = connection;
-    owe_request(client);
+    client_owe(client, &client->http->requests);
     return;
   }
   // At its connection limit libmicrohttpd stops listening. It cleans up at the end of a run and
   // listens again at the beginning of the next, which nothing else would bring about.
   http_run_soon(user);
   if (client) {
-    owe_nothing(client);
+    client_owe_nothing(client);
+    end_exchange(client);
     end_upgrading(client);
     free(client);
     *socket_context = NULL;
@@ -166,32 +211,11 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **r
   if (!client)
     return;
   *request = NULL;
-  client->in_request = false;
-  client->body = 0;
-  owe_nothing(client);
-  owe_request(client); // a kept connection owes its next request
+  end_exchange(client);
+  client_owe(client, &client->http->requests); // a kept connection owes its next request
 }
 
-// Answers ----------------------------------------------------------------------------------------
-
-static enum MHD_Result send_answer(struct MHD_Connection *connection, struct answer *answer) {
-  struct MHD_Response *response =
-      MHD_create_response_from_buffer(answer->size, answer->body, MHD_RESPMEM_MUST_COPY);
-  unsigned status = answer->status;
-  enum MHD_Result result = MHD_NO;
-  if (response) {
-    if (answer->body)
-      MHD_add_response_header(response, "Content-Type", answer->type);
-    MHD_add_response_header(response, "Cache-Control", "no-store");
-    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    for (size_t i = 0; i < answer->header_count; i++)
-      MHD_add_response_header(response, answer->headers[i].name, answer->headers[i].value);
-    result = MHD_queue_response(connection, status, response);
-    MHD_destroy_response(response);
-  }
-  answer_deinit(answer);
-  return result;
-}
+// Streams ----------------------------------------------------------------------------------------
 
 static struct stream_peer peer_of(struct MHD_Connection *connection) {
   struct stream_peer peer = {0};
@@ -216,7 +240,8 @@ static void on_upgraded(void *user, struct MHD_Connection *connection, void *req
   struct client *client = request;
   struct server *server = http->server;
   end_upgrading(client);
-  owe_nothing(client);
+  end_exchange(client);
+  client_owe_nothing(client);
   struct stream_peer peer = peer_of(connection);
   workers_give(server->workers, fd, &peer, handle, extra, extra_size);
 }
@@ -247,12 +272,30 @@ static enum MHD_Result note_header(void *user, enum MHD_ValueKind kind, const ch
   return MHD_YES;
 }
 
-static enum MHD_Result answer_stream(struct client *client, const char *method,
-                                     const char *version) {
+static enum problem handshake_problem(unsigned status) {
+  switch (status) {
+  case 403:
+    return PROBLEM_ORIGIN;
+  case 405:
+    return PROBLEM_METHOD;
+  case 426:
+    return PROBLEM_UPGRADE;
+  default:
+    return PROBLEM_HANDSHAKE;
+  }
+}
+
+static enum problem refusal_problem(enum refusal refusal) {
+  return refusal == REFUSAL_DRAINING || refusal == REFUSAL_WARMING ? PROBLEM_NOT_READY
+                                                                   : PROBLEM_AT_LIMIT;
+}
+
+static enum MHD_Result handshake_stream(struct client *client, const char *method,
+                                        const char *version) {
   struct server *server = client->http->server;
   struct upgrade_request request = {0};
   struct upgrade_answer decision;
-  struct answer answer = {0};
+  struct answer *answer = &client->exchange->answer;
   MHD_get_connection_values(client->connection, MHD_HEADER_KIND, note_header, &request);
   upgrade_decide(&request, method, version, &server->config->allowed_origins, &decision);
   struct stream_peer peer = peer_of(client->connection);
@@ -261,67 +304,130 @@ static enum MHD_Result answer_stream(struct client *client, const char *method,
     return accept_stream(client, decision.accept);
   server->metrics.refused[refusal]++;
   if (refusal != REFUSAL_HANDSHAKE) {
-    answer_problem(&answer, 503, refusal_text(refusal));
-    answer_header(&answer, "Retry-After", RETRY_AFTER);
+    answer_problem(answer, refusal_problem(refusal), "%s", refusal_text(refusal));
+    answer_header(answer, "Retry-After", RETRY_AFTER);
   } else {
-    answer_problem(&answer, decision.status, decision.reason);
+    answer_problem(answer, handshake_problem(decision.status), "%s", decision.reason);
     if (decision.status == 405)
-      answer_header(&answer, "Allow", "GET");
+      answer_header(answer, "Allow", "GET");
     if (decision.status == 426) {
-      answer_header(&answer, "Upgrade", "websocket");
-      answer_header(&answer, "Sec-WebSocket-Version", "13");
+      answer_header(answer, "Upgrade", "websocket");
+      answer_header(answer, "Sec-WebSocket-Version", "13");
     }
   }
   log_client_event(&server->log_limit, uv_now(&server->loop), LOG_LEVEL_INFO, "stream_refused",
                    NULL, "%s",
                    refusal == REFUSAL_HANDSHAKE ? decision.reason : refusal_text(refusal));
-  return send_answer(client->connection, &answer);
+  return http_send(client->exchange);
 }
 
-static enum MHD_Result answer_request(struct client *client, const char *method, const char *path,
-                                      const char *version) {
-  const char *parameter;
-  const struct route *route = route_find(path, &parameter);
-  struct answer answer = {0};
-  client->http->server->metrics.requests++;
-  if (client->body > BODY_MAX)
-    answer_problem(&answer, 413, "no address takes a body of this size");
-  else if (route && route->kind == ROUTE_STREAM)
-    return answer_stream(client, method, version);
+// Requests ---------------------------------------------------------------------------------------
+
+// The exchange's route refuses it, or has done so. What a client still has to send is read if it is
+// little, for the connection to go on.
+static void refuse(struct exchange *exchange, uint64_t to_come) {
+  exchange->route = NULL;
+  if (exchange->answer.status == problem_status(PROBLEM_TOO_LARGE) || to_come > DROPPED_MAX)
+    http_send_early(exchange);
+}
+
+static enum MHD_Result begin_request(struct client *client, const char *method, const char *path) {
+  struct http *http = client->http;
+  struct exchange *exchange = client->exchange = calloc(1, sizeof *exchange);
+  if (!exchange)
+    return MHD_NO;
+  http->exchanges++;
+  http->server->metrics.requests++;
+  exchange->client = client;
+  exchange->request.server = http->server;
+  exchange->request.connection = client->connection;
+  exchange->head = !strcmp(method, "HEAD");
+  exchange->preflight = !strcmp(method, "OPTIONS") &&
+                        request_header(&exchange->request, "Access-Control-Request-Method");
+  const struct route *route = route_begin(&exchange->request, method, path, &exchange->answer);
+  exchange->route = route;
+  if (route && route->body) {
+    client_owe(client, &http->transfers);
+    if (route->body->begin)
+      route->body->begin(&exchange->request, &exchange->answer);
+  }
+  const char *length = request_header(&exchange->request, "Content-Length");
+  uint64_t to_come = length ? strtoull(length, NULL, 10) : 0;
+  if (route && !route->body && to_come > DROPPED_MAX)
+    route_too_large(DROPPED_MAX, &exchange->answer);
+  if (!exchange->answer.status)
+    return MHD_YES;
+  exchange->route = NULL;
+  const char *expect = request_header(&exchange->request, "Expect");
+  if (expect && !strcasecmp(expect, "100-continue"))
+    return http_send(exchange); // the body has not been sent, and will not be
+  refuse(exchange, to_come);
+  return MHD_YES;
+}
+
+static void take_body(struct exchange *exchange, const char *data, size_t size) {
+  const struct route *route = exchange->route;
+  exchange->body += size;
+  if (exchange->cut_short)
+    return;
+  if (!route || !route->body) {
+    if (exchange->body > DROPPED_MAX) {
+      if (!exchange->answer.status)
+        route_too_large(DROPPED_MAX, &exchange->answer);
+      refuse(exchange, UINT64_MAX);
+    }
+    return;
+  }
+  uint64_t limit = route->body->limit(exchange->request.server);
+  if (exchange->body - exchange->paced >= PACE) {
+    exchange->paced = exchange->body;
+    client_owe(exchange->client, &exchange->client->http->transfers);
+  }
+  if (exchange->body > limit)
+    route_too_large(limit, &exchange->answer);
   else
-    route_answer(client->http->server, method, path,
-                 MHD_lookup_connection_value(client->connection, MHD_HEADER_KIND, "Authorization"),
-                 &answer);
-  return send_answer(client->connection, &answer);
+    route->body->take(&exchange->request, data, size, &exchange->answer);
+  if (exchange->answer.status)
+    refuse(exchange, UINT64_MAX);
 }
 
-// Called once when the headers are there, once for each piece of a body, and once at its end.
+static enum MHD_Result end_request(struct exchange *exchange, const char *method,
+                                   const char *version) {
+  if (exchange->cut_short)
+    return MHD_NO;
+  if (exchange->answer.status)
+    return http_send(exchange);
+  if (exchange->route->kind == ROUTE_STREAM)
+    return handshake_stream(exchange->client, method, version);
+  exchange->route->answer(&exchange->request, &exchange->answer);
+  if (!exchange->answer.later)
+    return http_send(exchange);
+  exchange->answer.later = false;
+  exchange_sleep(exchange);
+  return MHD_YES;
+}
+
+// Called once when the headers are there, once for each piece of a body, once at its end, and again
+// after a sleep.
 static enum MHD_Result on_request(void *user, struct MHD_Connection *connection, const char *path,
                                   const char *method, const char *version, const char *upload,
                                   size_t *upload_size, void **request) {
   (void)user;
-  (void)upload;
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
   struct client *client = info ? info->socket_context : NULL;
   if (!client)
     return MHD_NO;
-  if (!client->in_request) {
-    client->in_request = true;
+  if (!client->exchange) {
     *request = client;
-    const char *length = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, "Content-Length");
-    if (length && strtoull(length, NULL, 10) > BODY_MAX) {
-      client->body = BODY_MAX + 1; // refused before it is sent; this closes the connection
-      return answer_request(client, method, path, version);
-    }
-    return MHD_YES;
+    return begin_request(client, method, path);
   }
   if (*upload_size) {
-    client->body += *upload_size;
+    take_body(client->exchange, upload, *upload_size);
     *upload_size = 0;
     return MHD_YES;
   }
-  return answer_request(client, method, path, version);
+  return end_request(client->exchange, method, version);
 }
 
 // Starting and ending ----------------------------------------------------------------------------
@@ -364,7 +470,7 @@ static void write_url(struct http *http, const struct sockaddr_storage *address)
 }
 
 static struct MHD_Daemon *start_daemon(struct http *http, int fd, bool six) {
-  unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_UPGRADE | MHD_USE_ERROR_LOG;
+  unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_UPGRADE | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG;
   return MHD_start_daemon(
       flags | (six ? MHD_USE_IPv6 : 0), 0, NULL, NULL, on_request, http, MHD_OPTION_EXTERNAL_LOGGER,
       log_from_library, http, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
@@ -380,7 +486,8 @@ int http_new(struct http **out, struct server *server, struct dsnet_error *error
   if (!http)
     return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
   http->server = server;
-  http->end = &http->first;
+  owing_init(&http->requests, server->config->handshake_timeout);
+  owing_init(&http->transfers, server->config->transfer_timeout);
   struct sockaddr_storage address;
   int fd = bind_address(server->config, &address, error);
   if (fd < 0) {
@@ -413,6 +520,10 @@ const char *http_url(const struct http *http) {
   return http->url;
 }
 
+size_t http_busy(const struct http *http) {
+  return http->exchanges;
+}
+
 void http_stop(struct http *http) {
   if (http->stopped)
     return;
@@ -425,6 +536,12 @@ void http_free(struct http *http) {
   if (!http)
     return;
   http->stopped = true;
+  // libmicrohttpd aborts the process over a connection that is still suspended.
+  while (http->asleep) {
+    if (!http->asleep->answer.status)
+      http->asleep->cut_short = true; // nobody will answer it any more
+    exchange_wake(http->asleep);
+  }
   MHD_run(http->daemon); // closes the sockets that streams have given back
   MHD_stop_daemon(http->daemon);
   free(http);

@@ -8,6 +8,8 @@
 #ifndef DSNET_SERVER_HTTP_H
 #define DSNET_SERVER_HTTP_H
 
+#include <stddef.h>
+
 #include "base/error.h"
 
 struct http;
@@ -20,8 +22,11 @@ const char *http_url(const struct http *http);
 // Lets libmicrohttpd run in the loop's next turn; any number of calls make one run.
 void http_run_soon(struct http *http);
 
-// Cuts connections that have not delivered a request in time.
+// Cuts connections that have not delivered a request in time, or whose transfers do not move.
 void http_sweep(struct http *http);
+
+// Requests whose answer has not been sent to its end.
+size_t http_busy(const struct http *http);
 
 // Closes the loop's handles. http_free when the loop has ended and no stream is left.
 void http_stop(struct http *http);

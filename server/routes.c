@@ -2,29 +2,30 @@
 #include "routes.h"
 
 #include <sodium.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "negotiate.h"
+#include "upgrade.h"
 #include "wire/message.h"
 
-static void answer_index(const struct server *server, const char *parameter, struct answer *answer);
+static void answer_index(struct request *request, struct answer *answer);
 
-static void answer_live(const struct server *server, const char *parameter, struct answer *answer) {
-  (void)server;
-  (void)parameter;
+static void answer_live(struct request *request, struct answer *answer) {
+  (void)request;
   answer_text(answer, 200, "alive\n");
 }
 
-static void answer_ready(const struct server *server, const char *parameter,
-                         struct answer *answer) {
-  (void)parameter;
-  if (server_ready(server)) {
+static void answer_ready(struct request *request, struct answer *answer) {
+  if (server_ready(request->server)) {
     answer_text(answer, 200, "ready\n");
     return;
   }
-  answer_problem(answer, 503,
-                 server->draining ? "the server is shutting down"
-                                  : "the models are being warmed up");
+  answer_problem(answer, PROBLEM_NOT_READY,
+                 request->server->draining ? "the server is shutting down"
+                                           : "the models are being warmed up");
   answer_header(answer, "Retry-After", RETRY_AFTER);
 }
 
@@ -48,24 +49,21 @@ static json_t *describe_models(const struct server *server) {
   return list;
 }
 
-static void answer_models(const struct server *server, const char *parameter,
-                          struct answer *answer) {
-  (void)parameter;
-  answer_json(answer, 200, json_pack("{s:o}", "models", describe_models(server)));
+static void answer_models(struct request *request, struct answer *answer) {
+  answer_json(answer, 200, json_pack("{s:o}", "models", describe_models(request->server)));
 }
 
-static void answer_model(const struct server *server, const char *parameter,
-                         struct answer *answer) {
-  int index = models_find(server->models, parameter);
+static void answer_model(struct request *request, struct answer *answer) {
+  int index = models_find(request->server->models, request->parameters[0]);
   if (index < 0)
-    answer_problem(answer, 404, "there is no model of that name; /v1/models lists them");
+    answer_problem(answer, PROBLEM_NO_MODEL,
+                   "there is no model of that name; /v1/models lists them");
   else
-    answer_json(answer, 200, describe_model(server, (size_t)index));
+    answer_json(answer, 200, describe_model(request->server, (size_t)index));
 }
 
-static void answer_counts(const struct server *server, const char *parameter,
-                          struct answer *answer) {
-  (void)parameter;
+static void answer_counts(struct request *request, struct answer *answer) {
+  const struct server *server = request->server;
   struct metrics metrics = server->metrics;
   struct batcher_counts counts = {0};
   struct metrics_gauges gauges = {.streams = workers_streams(server->workers),
@@ -77,33 +75,44 @@ static void answer_counts(const struct server *server, const char *parameter,
   answer_metrics(answer, metrics_write(&metrics, &gauges, &counts));
 }
 
-static void answer_sessions(const struct server *server, const char *parameter,
-                            struct answer *answer) {
-  (void)parameter;
-  answer_json(answer, 200, json_pack("{s:o}", "sessions", workers_describe(server->workers)));
+static void answer_sessions(struct request *request, struct answer *answer) {
+  answer_json(answer, 200,
+              json_pack("{s:o}", "sessions", workers_describe(request->server->workers)));
+}
+
+static void answer_problems(struct request *request, struct answer *answer) {
+  (void)request;
+  json_t *list = json_array();
+  for (enum problem i = 0; i < PROBLEM_COUNT; i++)
+    json_array_append_new(list, json_pack("{s:s, s:i, s:s}", "type", problem_type(i), "status",
+                                          (int)problem_status(i), "title", problem_title(i)));
+  answer_json(answer, 200, json_pack("{s:o}", "problems", list));
 }
 
 static const struct route routes[] = {
-    {"/", ROUTE_DOCUMENT, answer_index},
-    {"/livez", ROUTE_DOCUMENT, answer_live},
-    {"/readyz", ROUTE_DOCUMENT, answer_ready},
-    {"/v1/models", ROUTE_DOCUMENT, answer_models},
-    {"/v1/models/*", ROUTE_DOCUMENT, answer_model},
-    {"/metrics", ROUTE_DOCUMENT, answer_counts},
-    {"/v1/sessions", ROUTE_OPERATOR, answer_sessions},
-    {"/v1/stream", ROUTE_STREAM, NULL},
+    {METHOD_GET, "/", ROUTE_OPEN, NULL, NULL, answer_index},
+    {METHOD_GET, "/livez", ROUTE_OPEN, NULL, NULL, answer_live},
+    {METHOD_GET, "/readyz", ROUTE_OPEN, NULL, NULL, answer_ready},
+    {METHOD_GET, "/v1/models", ROUTE_OPEN, NULL, NULL, answer_models},
+    {METHOD_GET, "/v1/models/*", ROUTE_OPEN, NULL, NULL, answer_model},
+    {METHOD_GET, "/metrics", ROUTE_OPEN, NULL, NULL, answer_counts},
+    {METHOD_GET, "/problems", ROUTE_OPEN, NULL, NULL, answer_problems},
+    {METHOD_GET, "/v1/sessions", ROUTE_OPERATOR, NULL, NULL, answer_sessions},
+    {METHOD_GET, "/v1/stream", ROUTE_STREAM, NULL, NULL, NULL},
 };
+#define ROUTES (sizeof routes / sizeof routes[0])
 
+// Each path once, though it may have several rows, which stand together.
 static json_t *list_links(void) {
   json_t *links = json_array();
-  for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++)
-    json_array_append_new(links, json_string(routes[i].path));
+  for (size_t i = 0; i < ROUTES; i++)
+    if (!i || strcmp(routes[i].path, routes[i - 1].path))
+      json_array_append_new(links, json_string(routes[i].path));
   return links;
 }
 
-static void answer_index(const struct server *server, const char *parameter,
-                         struct answer *answer) {
-  (void)parameter;
+static void answer_index(struct request *request, struct answer *answer) {
+  const struct server *server = request->server;
   answer_json(answer, 200,
               json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "name", "dsnetd", "version",
                         DSNET_VERSION, "about",
@@ -112,20 +121,75 @@ static void answer_index(const struct server *server, const char *parameter,
                         describe_models(server), "paths", list_links()));
 }
 
-const struct route *route_find(const char *path, const char **parameter) {
-  for (size_t i = 0; i < sizeof routes / sizeof routes[0]; i++) {
-    size_t length = strlen(routes[i].path);
-    bool open_ended = routes[i].path[length - 1] == '*';
-    if (!open_ended && !strcmp(path, routes[i].path))
-      return &routes[i];
-    if (!open_ended || strncmp(path, routes[i].path, length - 1))
-      continue;
-    *parameter = path + length - 1;
-    if (**parameter && !strchr(*parameter, '/'))
-      return &routes[i];
-  }
-  return NULL;
+// Finding ----------------------------------------------------------------------------------------
+
+enum method route_method(const char *method) {
+  static const struct {
+    const char *name;
+    enum method method;
+  } methods[] = {{"GET", METHOD_GET},
+                 {"HEAD", METHOD_HEAD},
+                 {"POST", METHOD_POST},
+                 {"DELETE", METHOD_DELETE},
+                 {"OPTIONS", METHOD_OPTIONS}};
+  for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
+    if (!strcmp(method, methods[i].name))
+      return methods[i].method;
+  return METHOD_NONE;
 }
+
+static bool path_matches(const char *pattern, const char *path, struct request *request) {
+  size_t parameters = 0;
+  while (*pattern) {
+    if (*pattern != '*') {
+      if (*pattern++ != *path++)
+        return false;
+      continue;
+    }
+    size_t length = strcspn(path, "/");
+    if (!length || length >= REQUEST_PARAMETER_SIZE)
+      return false;
+    memcpy(request->parameters[parameters], path, length);
+    request->parameters[parameters++][length] = 0;
+    path += length;
+    pattern++;
+  }
+  return !*path;
+}
+
+// The handshake's own rules decide about every method but OPTIONS.
+static bool takes(const struct route *route, enum method method) {
+  if (route->kind == ROUTE_STREAM)
+    return method != METHOD_OPTIONS;
+  return route->method == (method == METHOD_HEAD ? METHOD_GET : method);
+}
+
+const struct route *route_find(enum method method, const char *path, struct request *request,
+                               unsigned *allowed) {
+  const struct route *found = NULL, *last = NULL;
+  *allowed = 0;
+  for (size_t i = 0; i < ROUTES; i++) {
+    // An address belongs to the first pattern that it matches.
+    if (last ? strcmp(routes[i].path, last->path) != 0
+             : !path_matches(routes[i].path, path, request))
+      continue;
+    last = &routes[i];
+    *allowed |= routes[i].method;
+    if (routes[i].method == METHOD_GET && routes[i].kind != ROUTE_STREAM)
+      *allowed |= METHOD_HEAD;
+    if (takes(&routes[i], method))
+      found = &routes[i];
+  }
+  return found;
+}
+
+void route_allow(unsigned allowed, char text[ROUTE_ALLOW_SIZE]) {
+  snprintf(text, ROUTE_ALLOW_SIZE, "%s%s%s%sOPTIONS", allowed & METHOD_GET ? "GET, " : "",
+           allowed & METHOD_HEAD ? "HEAD, " : "", allowed & METHOD_POST ? "POST, " : "",
+           allowed & METHOD_DELETE ? "DELETE, " : "");
+}
+
+// Refusing before the body -----------------------------------------------------------------------
 
 // Compares all of the token whatever it finds, so that time tells nothing about it.
 static bool is_operator(const struct server *server, const char *authorization) {
@@ -138,27 +202,83 @@ static bool is_operator(const struct server *server, const char *authorization) 
   return strlen(given) == length && sodium_memcmp(given, server->operator_token, length) == 0;
 }
 
-static void refuse_operator(const struct server *server, struct answer *answer) {
-  if (!server->operator_token) {
-    answer_problem(answer, 403, "this server has no --operator-token-file, so nobody may see this");
-    return;
+static bool check_operator(const struct request *request, struct answer *answer) {
+  if (is_operator(request->server, request_header(request, "Authorization")))
+    return true;
+  if (!request->server->operator_token) {
+    answer_problem(answer, PROBLEM_OPERATOR,
+                   "this server has no --operator-token-file, so nobody may see this");
+    return false;
   }
-  answer_problem(answer, 401, "the operator's token is needed (Authorization: Bearer ...)");
+  answer_problem(answer, PROBLEM_TOKEN,
+                 "the operator's token is needed (Authorization: Bearer ...)");
   answer_header(answer, "WWW-Authenticate", "Bearer");
+  return false;
 }
 
-void route_answer(const struct server *server, const char *method, const char *path,
-                  const char *authorization, struct answer *answer) {
-  const char *parameter = "";
-  const struct route *route = route_find(path, &parameter);
-  if (!route) {
-    answer_problem(answer, 404, "there is nothing at this address; / lists what there is");
-  } else if (strcmp(method, "GET") && strcmp(method, "HEAD")) {
-    answer_problem(answer, 405, "this address is only read");
-    answer_header(answer, "Allow", route->kind == ROUTE_STREAM ? "GET" : "GET, HEAD");
-  } else if (route->kind == ROUTE_OPERATOR && !is_operator(server, authorization)) {
-    refuse_operator(server, answer);
+void route_too_large(uint64_t limit, struct answer *answer) {
+  answer_problem(answer, PROBLEM_TOO_LARGE, "at most %llu bytes are taken",
+                 (unsigned long long)limit);
+}
+
+static bool check_body(const struct request *request, const struct route_body *body,
+                       struct answer *answer) {
+  const char *type = request_header(request, "Content-Type");
+  const char *length = request_header(request, "Content-Length");
+  bool chunked = request_header(request, "Transfer-Encoding");
+  uint64_t limit = body->limit(request->server);
+  if (!length && !chunked)
+    answer_problem(answer, PROBLEM_LENGTH, "there is no body");
+  else if (length && chunked)
+    answer_problem(answer, PROBLEM_BAD_REQUEST,
+                   "Content-Length and Transfer-Encoding contradict each other");
+  else if (!type || !negotiate_is_type(type, body->types))
+    answer_problem(answer, PROBLEM_MEDIA_TYPE, "Content-Type must be one of: %s", body->types);
+  else if (length && strtoull(length, NULL, 10) > limit)
+    route_too_large(limit, answer);
+  return !answer->status;
+}
+
+// What a page of another origin may not do, even where the browser asks nobody's leave: a plain
+// form can post anything anywhere. Programs send no Origin.
+static bool check_origin(const struct request *request, struct answer *answer) {
+  const char *origin = request_header(request, "Origin");
+  if (!origin || origin_listed(origin, &request->server->config->allowed_origins))
+    return true;
+  const char *host = request_header(request, "Host"), *authority = strstr(origin, "://");
+  if (host && authority && !strcasecmp(authority + 3, host))
+    return true;
+  answer_problem(
+      answer, PROBLEM_ORIGIN,
+      "pages of this origin may not change anything here; --allowed-origin lists others");
+  return false;
+}
+
+static bool check(const struct request *request, const struct route *route, struct answer *answer) {
+  return (route->kind != ROUTE_OPERATOR || check_operator(request, answer)) &&
+         (route->method == METHOD_GET || check_origin(request, answer)) &&
+         (!route->query || request_check_query(request, route->query, answer)) &&
+         (!route->body || check_body(request, route->body, answer));
+}
+
+const struct route *route_begin(struct request *request, const char *method, const char *path,
+                                struct answer *answer) {
+  unsigned allowed;
+  enum method number = route_method(method);
+  const struct route *route = route_find(number, path, request, &allowed);
+  if (route)
+    return check(request, route, answer) ? route : NULL;
+  char allow[ROUTE_ALLOW_SIZE];
+  route_allow(allowed, allow);
+  if (number == METHOD_OPTIONS && (allowed || !strcmp(path, "*"))) {
+    answer_empty(answer, 204);
+    answer_header(answer, "Allow", allow);
+  } else if (!allowed) {
+    answer_problem(answer, PROBLEM_NOT_FOUND,
+                   "there is nothing at this address; / lists what there is");
   } else {
-    route->answer(server, parameter, answer);
+    answer_problem(answer, PROBLEM_METHOD, "this address takes: %s", allow);
+    answer_header(answer, "Allow", allow);
   }
+  return NULL;
 }

@@ -52,7 +52,8 @@ static void stop(struct server *server) {
 }
 
 static void stop_when_drained(struct server *server) {
-  if (server->finishing && !workers_streams(server->workers) && !server->upgrading)
+  if (server->finishing && !workers_streams(server->workers) && !server->upgrading &&
+      !http_busy(server->http))
     stop(server);
 }
 

@@ -43,14 +43,18 @@ void upgrade_header(struct upgrade_request *request, const char *name, const cha
   }
 }
 
+bool origin_listed(const char *origin, const struct option_list *allowed) {
+  for (size_t i = 0; i < allowed->count; i++)
+    if (!strcasecmp(origin, allowed->items[i]))
+      return true;
+  return false;
+}
+
 static bool origin_allowed(const struct upgrade_request *request,
                            const struct option_list *allowed) {
   if (!allowed->count || !request->origins)
     return true;
-  for (size_t i = 0; request->origins == 1 && i < allowed->count; i++)
-    if (!strcasecmp(request->origin, allowed->items[i]))
-      return true;
-  return false;
+  return request->origins == 1 && origin_listed(request->origin, allowed);
 }
 
 static unsigned refuse(const struct upgrade_request *request, const char *method,

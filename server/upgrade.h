@@ -28,6 +28,9 @@ struct upgrade_answer {
   char accept[HANDSHAKE_ACCEPT_LENGTH + 1]; // of a 101
 };
 
+// Whether an Origin field names one of the allowed origins.
+bool origin_listed(const char *origin, const struct option_list *allowed);
+
 // Notes one header line. Other names are ignored.
 void upgrade_header(struct upgrade_request *request, const char *name, const char *value);
 
