@@ -24,7 +24,9 @@ static bool has_token(const char *list, const char *token,
 }
 
 void upgrade_header(struct upgrade_request *request, const char *name, const char *value) {
-  if (!strcasecmp(name, "Upgrade")) {
+  if (!strcasecmp(name, "Host")) {
+    request->hosts++;
+  } else if (!strcasecmp(name, "Upgrade")) {
     request->any_upgrade = true;
     request->upgrade_websocket |= has_token(value, "websocket", strncasecmp);
   } else if (!strcasecmp(name, "Connection")) {
@@ -67,6 +69,8 @@ static unsigned refuse(const struct upgrade_request *request, const char *method
   // Not 1.0, which has no upgrade; there is no 1.2.
   if (strcmp(version, "HTTP/1.1"))
     return *reason = "a WebSocket handshake needs HTTP/1.1", 400;
+  if (request->hosts != 1)
+    return *reason = "there must be one Host header", 400;
   if (!request->upgrade_websocket)
     return *reason = "the Upgrade header does not name websocket", 400;
   if (!request->connection_upgrade)

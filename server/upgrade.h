@@ -16,7 +16,7 @@ struct upgrade_request {
   bool upgrade_websocket, connection_upgrade; // the tokens were there
   bool any_upgrade;                           // any Upgrade line
   bool protocol_offered;                      // dsnet.v1 is among the offers
-  int keys, versions, origins;                // lines of that name
+  int hosts, keys, versions, origins;         // lines of that name
   bool version_13;
   char key[HANDSHAKE_KEY_LENGTH + 2]; // cut when longer, and then not valid
   char origin[UPGRADE_ORIGIN_MAX];    // likewise

@@ -42,6 +42,7 @@ static void a_correct_handshake_is_accepted(void **state) {
 static void names_tokens_and_lists_are_read_as_http_has_them(void **state) {
   (void)state;
   const struct line lines[] = {
+      {"host", ""},
       {"upgrade", "foo, WebSocket"},
       {"CONNECTION", "keep-alive"},
       {"connection", " ,keep-alive ,\tupgrade "},
@@ -50,7 +51,7 @@ static void names_tokens_and_lists_are_read_as_http_has_them(void **state) {
       {"Sec-WebSocket-Protocol", "other, dsnet.v2"},
       {"Sec-WebSocket-Protocol", "dsnet.v1 ,more"},
   };
-  assert_int_equal(decide(lines, 7, "GET", "HTTP/1.1", NULL).status, 101);
+  assert_int_equal(decide(lines, 8, "GET", "HTTP/1.1", NULL).status, 101);
 }
 
 // Replaces (or, with NULL, leaves out) one line of the good request.
@@ -73,6 +74,7 @@ static void each_missing_or_wrong_header_is_refused(void **state) {
     const char *name, *value;
     unsigned status;
   } cases[] = {
+      {"Host", NULL, 400},
       {"Upgrade", NULL, 426},
       {"Upgrade", "h2c", 400},
       {"Upgrade", "websockets", 400},
@@ -99,8 +101,10 @@ static void each_missing_or_wrong_header_is_refused(void **state) {
   }
 }
 
-static void a_repeated_key_or_version_is_refused(void **state) {
+static void a_repeated_host_key_or_version_is_refused(void **state) {
   (void)state;
+  const struct line hosts[] = {GOOD_LINES, {"Host", "x"}};
+  assert_int_equal(decide(hosts, 7, "GET", "HTTP/1.1", NULL).status, 400);
   const struct line keys[] = {GOOD_LINES, {"Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ=="}};
   assert_int_equal(decide(keys, 7, "GET", "HTTP/1.1", NULL).status, 400);
   const struct line versions[] = {GOOD_LINES, {"Sec-WebSocket-Version", "13"}};
@@ -135,7 +139,7 @@ int main(void) {
       cmocka_unit_test(a_correct_handshake_is_accepted),
       cmocka_unit_test(names_tokens_and_lists_are_read_as_http_has_them),
       cmocka_unit_test(each_missing_or_wrong_header_is_refused),
-      cmocka_unit_test(a_repeated_key_or_version_is_refused),
+      cmocka_unit_test(a_repeated_host_key_or_version_is_refused),
       cmocka_unit_test(method_and_version_must_fit),
       cmocka_unit_test(only_allowed_origins_pass_when_some_are_named),
   };
