@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . deploy/packages.sh
 
 test_packages=(
-  clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev git
+  clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev git haproxy
   python3 python3-h5py python3-numpy python3-websockets
 )
 
