@@ -110,6 +110,18 @@ struct net_item {
 void net_step(const struct net *net, struct net_scratch *scratch, const struct net_item *items,
               size_t count);
 
+// One session over a stretch of time, for clips that are there as a whole: products that do not
+// depend on the frame before are made for many frames at once. Per-thread working memory.
+struct net_stretch;
+int net_stretch_new(struct net_stretch **stretch, const struct net *net, struct dsnet_error *error);
+void net_stretch_free(struct net_stretch *stretch);
+// Advances `state` [net_state_size] by `frames` frames: pose [frames][66], trans [frames][3], betas
+// [10], to latent [frames][Z]. Results and state are bitwise those of net_step frame by frame.
+// Allocates nothing. Any thread, one at a time per stretch.
+void net_step_stretch(const struct net *net, struct net_stretch *stretch, float *state,
+                      size_t frames, const float *pose, const float *trans, const float *betas,
+                      float *latent);
+
 // displacement [V][3] of latent [Z].
 void net_decode(const struct net *net, const float *latent, float *displacement);
 

@@ -63,13 +63,15 @@ void gemm_pack_bias(struct gemm_weights *weights, size_t output, float bias) {
 // A last panel that is not full: the kernel writes whole panels, so it writes beside the result.
 static void multiply_ragged(const struct kernel *kernel, const struct kernel_block *block,
                             size_t columns) {
-  float tile[KERNEL_ROWS_MAX * KERNEL_WIDTH_MAX];
+  float tile[KERNEL_ROWS_MAX * KERNEL_WIDTH_MAX] = {0};
   float *rows[KERNEL_ROWS_MAX];
   for (size_t r = 0; r < block->rows; r++)
     rows[r] = tile + r * kernel->width;
   struct kernel_block aside = *block;
   aside.y = rows;
   aside.column = 0;
+  for (size_t r = 0; r < block->rows && block->onward; r++)
+    memcpy(rows[r], block->y[r] + block->column, columns * sizeof(float));
   kernel->multiply(&aside);
   for (size_t r = 0; r < block->rows; r++)
     memcpy(block->y[r] + block->column, rows[r], columns * sizeof(float));
@@ -96,7 +98,7 @@ static void multiply_tile(const struct kernel *kernel, struct kernel_block block
       kernel->multiply(&block);
     if (full * kernel->width == columns)
       continue;
-    block.panels += full * kernel->width * block.inputs;
+    block.panels += full * block.panel_floats;
     block.bias += full * kernel->width;
     block.column += full * kernel->width;
     block.count = 1;
@@ -104,24 +106,32 @@ static void multiply_tile(const struct kernel *kernel, struct kernel_block block
   }
 }
 
-void gemm_apply_part(const struct gemm_weights *weights, size_t first, size_t count, size_t rows,
-                     const float *x, size_t x_stride, float *const *y) {
+void gemm_apply_range(const struct gemm_weights *weights, const struct gemm_range *range,
+                      size_t rows, const float *x, size_t x_stride, float *const *y) {
   const struct kernel *kernel = find_kernel(weights->level);
-  size_t panel = kernel->width * weights->inputs;
+  size_t panel = kernel->width * range->inputs;
   size_t tile = panel < CACHE_FLOATS ? CACHE_FLOATS / panel * kernel->width : kernel->width;
-  for (size_t done = 0; done < count; done += tile) {
-    size_t at = first + done;
+  for (size_t done = 0; done < range->outputs; done += tile) {
+    size_t at = range->output + done;
     struct kernel_block block = {
-        .panels = weights->panels + at * weights->inputs,
+        .panels = weights->panels + at * weights->inputs + range->input * kernel->width,
+        .panel_floats = kernel->width * weights->inputs,
         .bias = weights->bias + at,
-        .inputs = weights->inputs,
+        .onward = range->onward,
+        .inputs = range->inputs,
         .x = x,
         .x_stride = x_stride,
         .y = y,
         .column = done,
     };
-    multiply_tile(kernel, block, rows, minimum(tile, count - done));
+    multiply_tile(kernel, block, rows, minimum(tile, range->outputs - done));
   }
+}
+
+void gemm_apply_part(const struct gemm_weights *weights, size_t first, size_t count, size_t rows,
+                     const float *x, size_t x_stride, float *const *y) {
+  const struct gemm_range range = {.output = first, .outputs = count, .inputs = weights->inputs};
+  gemm_apply_range(weights, &range, rows, x, x_stride, y);
 }
 
 void gemm_apply(const struct gemm_weights *weights, size_t rows, const float *x, size_t x_stride,

@@ -55,6 +55,17 @@ void gemm_apply(const struct gemm_weights *weights, size_t rows, const float *x,
 void gemm_apply_part(const struct gemm_weights *weights, size_t first, size_t count, size_t rows,
                      const float *x, size_t x_stride, float *const *y);
 
+// A product in instalments: some of the inputs at a time. With the bias first and the inputs in
+// their order, the result is bitwise that of the whole product.
+struct gemm_range {
+  size_t output, outputs; // the first, a multiple of GEMM_PART, and how many
+  size_t input, inputs;
+  bool onward; // the sums go on from what y holds; otherwise they start from the bias
+};
+// x holds the inputs of the range alone.
+void gemm_apply_range(const struct gemm_weights *weights, const struct gemm_range *range,
+                      size_t rows, const float *x, size_t x_stride, float *const *y);
+
 // c [m][n] = alpha op(a) op(b) + beta c, row-major, leading dimensions in floats; op(a) is [m][k],
 // a is stored [k][m] when transposed (op(b) likewise). With beta 0, c is only written. By BLAS, on
 // as many threads as it is set to (gemm_blas_threads). Weights that serve several products in a row

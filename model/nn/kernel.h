@@ -4,14 +4,17 @@
 #ifndef DSNET_NN_KERNEL_H
 #define DSNET_NN_KERNEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define KERNEL_WIDTH_MAX 64
 #define KERNEL_ROWS_MAX  16
 
 struct kernel_block {
-  const float *panels; // [count][inputs][width]
+  const float *panels; // [count], each [inputs][width]
+  size_t panel_floats; // from one panel to the next
   const float *bias;   // [count][width]
+  bool onward;         // sums start from what y holds instead
   size_t inputs, count;
   size_t rows; // 1 .. kernel's rows
   const float *x;

@@ -14,16 +14,16 @@ static inline __attribute__((always_inline)) SIMD_TARGET_AVX512 void
 multiply_panels(const struct kernel_block *block, size_t first, const size_t rows,
                 const size_t panels) {
   const size_t inputs = block->inputs, vectors = panels * VECTORS, stride = block->x_stride;
-  const float *panel = block->panels + first * inputs * WIDTH;
-  const float *bias = block->bias + first * WIDTH;
+  const size_t apart = block->panel_floats;
+  const float *panel = block->panels + first * apart;
   const float *x = block->x;
   __m512 sum[ROWS][4 * VECTORS];
   KERNEL_UNROLL
-  for (size_t j = 0; j < vectors; j++) {
-    __m512 b = _mm512_loadu_ps(bias + j * LANES);
+  for (size_t r = 0; r < rows; r++) {
+    const float *from = block->onward ? block->y[r] + block->column : block->bias;
     KERNEL_UNROLL
-    for (size_t r = 0; r < rows; r++)
-      sum[r][j] = b;
+    for (size_t j = 0; j < vectors; j++)
+      sum[r][j] = _mm512_loadu_ps(from + first * WIDTH + j * LANES);
   }
   for (size_t i = 0; i < inputs; i++) {
     __m512 in[ROWS];
@@ -33,8 +33,7 @@ multiply_panels(const struct kernel_block *block, size_t first, const size_t row
         in[r] = _mm512_set1_ps(x[r * stride + i]);
       KERNEL_UNROLL
       for (size_t j = 0; j < vectors; j++) {
-        __m512 w =
-            _mm512_loadu_ps(panel + (j / VECTORS * inputs + i) * WIDTH + j % VECTORS * LANES);
+        __m512 w = _mm512_loadu_ps(panel + j / VECTORS * apart + i * WIDTH + j % VECTORS * LANES);
         KERNEL_UNROLL
         for (size_t r = 0; r < rows; r++)
           sum[r][j] = _mm512_fmadd_ps(in[r], w, sum[r][j]);

@@ -9,10 +9,10 @@ enum { WIDTH = LANES, ROWS = 4 };
 static inline __attribute__((always_inline)) void multiply_rows(const struct kernel_block *block,
                                                                 const size_t rows) {
   for (size_t p = 0; p < block->count; p++) {
-    const float *panel = block->panels + p * block->inputs * WIDTH;
+    const float *panel = block->panels + p * block->panel_floats;
     lanes sum[ROWS], weights;
     for (size_t r = 0; r < rows; r++)
-      lanes_load(&sum[r], block->bias + p * WIDTH);
+      lanes_load(&sum[r], (block->onward ? block->y[r] + block->column : block->bias) + p * WIDTH);
     for (size_t i = 0; i < block->inputs; i++) {
       lanes_load(&weights, panel + i * WIDTH);
       for (size_t r = 0; r < rows; r++)

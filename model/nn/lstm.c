@@ -74,17 +74,49 @@ LANES_FUNCTION update_rows(size_t rows, float *const *gates, float *const *c, fl
   }
 SIMD_VARIANTS(DEFINE_UPDATE)
 
-void lstm_step(const struct lstm_layer *layer, size_t rows, const float *x, size_t x_stride,
-               float *const *c, float *const *h, float *const *scratch) {
-  static void (*const variants[SIMD_LEVELS])(size_t, float *const *, float *const *, float *const *,
-                                             size_t, size_t) = {
+typedef void update_variant(size_t, float *const *, float *const *, float *const *, size_t, size_t);
+
+static update_variant *find_update(enum simd_level level) {
+  static update_variant *const variants[SIMD_LEVELS] = {
 #define ENTRY(suffix, number, target) [number] = update_##suffix,
       SIMD_VARIANTS(ENTRY)
 #undef ENTRY
   };
+  return variants[level];
+}
+
+void lstm_step(const struct lstm_layer *layer, size_t rows, const float *x, size_t x_stride,
+               float *const *c, float *const *h, float *const *scratch) {
+  update_variant *update = find_update(layer->weights.level);
   for (size_t first = 0; first < layer->hidden; first += UNITS) {
     size_t left = layer->hidden - first;
     gemm_apply_part(&layer->weights, 4 * first, GEMM_PART, rows, x, x_stride, scratch);
-    variants[layer->weights.level](rows, scratch, c, h, first, left < UNITS ? left : UNITS);
+    update(rows, scratch, c, h, first, left < UNITS ? left : UNITS);
+  }
+}
+
+size_t lstm_gates_size(const struct lstm_layer *layer) {
+  return layer->weights.outputs;
+}
+
+void lstm_project(const struct lstm_layer *layer, size_t steps, const float *x, size_t x_stride,
+                  float *const *gates) {
+  const struct gemm_range range = {.outputs = layer->weights.outputs, .inputs = layer->inputs};
+  gemm_apply_range(&layer->weights, &range, steps, x, x_stride, gates);
+}
+
+void lstm_advance(const struct lstm_layer *layer, float *gates, const float *before, float *c,
+                  float *h) {
+  const struct gemm_range range = {.outputs = layer->weights.outputs,
+                                   .input = layer->inputs,
+                                   .inputs = layer->hidden,
+                                   .onward = true};
+  update_variant *update = find_update(layer->weights.level);
+  // All outputs of one row at once: sums of a single row are too few to keep the multipliers busy.
+  gemm_apply_range(&layer->weights, &range, 1, before, layer->hidden, &gates);
+  for (size_t first = 0; first < layer->hidden; first += UNITS) {
+    size_t left = layer->hidden - first;
+    float *group = gates + first / UNITS * GEMM_PART;
+    update(1, &group, &c, &h, first, left < UNITS ? left : UNITS);
   }
 }

@@ -35,4 +35,18 @@ void lstm_pack(struct lstm_layer *layer, enum simd_level level, size_t inputs, s
 void lstm_step(const struct lstm_layer *layer, size_t rows, const float *x, size_t x_stride,
                float *const *c, float *const *h, float *const *scratch);
 
+// The same for one sequence over a stretch of time. The products of the inputs do not depend on the
+// steps before, so they are made for all steps at once; what is left for each step is the product
+// of h. Results are bitwise those of lstm_step.
+//
+// Floats of the gates of one step.
+size_t lstm_gates_size(const struct lstm_layer *layer);
+// gates[t] = W x[t] + b, of `steps` inputs x at a distance of x_stride floats.
+void lstm_project(const struct lstm_layer *layer, size_t steps, const float *x, size_t x_stride,
+                  float *const *gates);
+// One step from the gates that lstm_project made, which are used up. `before` is the previous h
+// [H]; c [H] is advanced in place, the new h goes to `h` [H], which must not be `before`.
+void lstm_advance(const struct lstm_layer *layer, float *gates, const float *before, float *c,
+                  float *h);
+
 #endif

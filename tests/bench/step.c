@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "net/internal.h"
+#include "net/output.h"
 
 #define BATCH_MAX 256
 
@@ -136,6 +137,93 @@ static void run_blas(struct bench *bench) {
   }
   multiply_blas(bench, config->latent, config->hidden, weights);
   multiply_blas(bench, 3 * config->vertices, config->latent, net_decoder_basis(bench->net));
+}
+
+// A clip alone ------------------------------------------------------------------------------------
+
+#define CLIP_FRAMES 192
+#define CLIP_DECODE 8 // frames decoded at a time, whose displacements stay in the cache
+
+// Seconds a frame of a clip, whose every frame is there from the beginning: stepped one frame at a
+// time, and as a stretch; latents alone, and with the displacement of every frame.
+struct clip_figures {
+  double step_latents, stretch_latents, step_displacement, stretch_displacement;
+};
+
+struct clip_bench {
+  struct net_stretch *stretch;
+  float pose[CLIP_FRAMES][NET_POSE_SIZE], trans[CLIP_FRAMES][3];
+  float *latent; // [CLIP_FRAMES][Z]
+  struct net_output_scratch *output;
+  struct net_output outputs[CLIP_DECODE];
+};
+static struct clip_bench clip;
+
+static void step_clip(struct bench *bench, bool displacement) {
+  struct net_item item = bench->items[0];
+  for (size_t t = 0; t < CLIP_FRAMES; t++) {
+    item.pose = clip.pose[t];
+    item.trans = clip.trans[t];
+    item.latent = clip.latent + t * net_config(bench->net)->latent;
+    if (!displacement)
+      item.displacement = NULL;
+    net_step(bench->net, bench->scratch, &item, 1);
+  }
+}
+
+static void run_step_latents(struct bench *bench) {
+  step_clip(bench, false);
+}
+
+static void run_step_displacement(struct bench *bench) {
+  step_clip(bench, true);
+}
+
+static void run_stretch_latents(struct bench *bench) {
+  net_step_stretch(bench->net, clip.stretch, bench->items[0].state, CLIP_FRAMES, clip.pose[0],
+                   clip.trans[0], bench->items[0].betas, clip.latent);
+}
+
+static void run_stretch_displacement(struct bench *bench) {
+  run_stretch_latents(bench);
+  for (size_t t = 0; t < CLIP_FRAMES; t += CLIP_DECODE) {
+    for (size_t i = 0; i < CLIP_DECODE; i++)
+      clip.outputs[i] =
+          (struct net_output){.kind = NET_DISPLACEMENT,
+                              .latent = clip.latent + (t + i) * net_config(bench->net)->latent,
+                              .payload = bench->items[i].displacement};
+    net_output_write(bench->net, clip.output, clip.outputs, CLIP_DECODE);
+  }
+}
+
+static int measure_clip(struct bench *bench, double seconds, struct clip_figures *f,
+                        struct dsnet_error *error) {
+  const struct net *net = bench->net;
+  clip.latent = memory_alloc(CLIP_FRAMES * net_config(net)->latent, sizeof(float));
+  if (!clip.latent)
+    return dsnet_error_set(error, DSNET_ENOMEM, "out of memory");
+  int result = net_stretch_new(&clip.stretch, net, error);
+  if (result == 0)
+    result = net_output_scratch_new(&clip.output, net, CLIP_DECODE, error);
+  if (result < 0)
+    return result;
+  for (size_t t = 0; t < CLIP_FRAMES; t++)
+    for (size_t j = 0; j < NET_POSE_SIZE; j++)
+      clip.pose[t][j] = 0.001f * (float)t * (float)(j % 5);
+  f->step_latents = measure(run_step_latents, bench, seconds) / CLIP_FRAMES;
+  f->stretch_latents = measure(run_stretch_latents, bench, seconds) / CLIP_FRAMES;
+  f->step_displacement = measure(run_step_displacement, bench, seconds) / CLIP_FRAMES;
+  f->stretch_displacement = measure(run_stretch_displacement, bench, seconds) / CLIP_FRAMES;
+  return 0;
+}
+
+static void print_clip(const struct clip_figures *f) {
+  printf("\na clip alone       frame by frame   as a stretch, frames/s\n"
+         "latents        %18.0f %14.0f  (%.1f times)\n"
+         "displacements  %18.0f %14.0f  (%.1f times)\n",
+         1 / f->step_latents, 1 / f->stretch_latents, f->step_latents / f->stretch_latents,
+         1 / f->step_displacement, 1 / f->stretch_displacement,
+         f->step_displacement / f->stretch_displacement);
 }
 
 static double count_flops(const struct net *net) {
@@ -265,7 +353,8 @@ static void print_row(const struct figures *f, double flops) {
 }
 
 static int write_json(const char *path, const char *processor, enum simd_level level, double flops,
-                      double peak, const struct figures *figures) {
+                      double peak, const struct figures *figures,
+                      const struct clip_figures *alone) {
   FILE *out = fopen(path, "w");
   if (!out)
     return -1;
@@ -283,7 +372,11 @@ static int write_json(const char *path, const char *processor, enum simd_level l
             i ? "," : "", f->batch, n / f->step, f->features, f->lstm, f->linear, f->decoder,
             f->step, n / f->blas);
   }
-  fputs("]}\n", out);
+  fprintf(out,
+          "],\n \"clip_frames_per_second\":{\"step_latents\":%.0f,\"stretch_latents\":%.0f,"
+          "\"step_displacement\":%.0f,\"stretch_displacement\":%.0f}}\n",
+          1 / alone->step_latents, 1 / alone->stretch_latents, 1 / alone->step_displacement,
+          1 / alone->stretch_displacement);
   return fclose(out);
 }
 
@@ -319,9 +412,16 @@ static int run_bench(const struct settings *settings) {
     measure_batch(&bench, batches[i], settings->seconds, &figures[i]);
     print_row(&figures[i], flops);
   }
+  struct clip_figures alone;
+  if (measure_clip(&bench, settings->seconds, &alone, &error) < 0) {
+    fprintf(stderr, "step: %s\n", error.text);
+    return 1;
+  }
+  print_clip(&alone);
   printf("\nBLAS: OpenBLAS with its %s kernels, weights as they are, one call a product\n",
          openblas_get_corename());
-  if (settings->json && write_json(settings->json, processor, level, flops, peak, figures)) {
+  if (settings->json &&
+      write_json(settings->json, processor, level, flops, peak, figures, &alone)) {
     perror(settings->json);
     return 1;
   }

@@ -228,6 +228,35 @@ static void parts_make_up_the_whole(void **state) {
   product_deinit(&p);
 }
 
+static void instalments_are_bitwise_the_whole(void **state) {
+  (void)state;
+  enum { ROWS = 13, OUTPUTS = 3 * GEMM_PART + 10, INPUTS = 33 };
+  static const size_t cuts[] = {0, 1, 20, INPUTS};
+  struct product p;
+  product_init(&p, ROWS, OUTPUTS, INPUTS);
+  for (enum simd_level level = 0; level < SIMD_LEVELS; level++)
+    for (size_t rows = 1; rows <= ROWS && simd_available(level); rows++) {
+      struct gemm_weights weights;
+      struct results whole, sum;
+      float *storage = pack(&weights, level, &p);
+      results_init(&whole, ROWS, OUTPUTS);
+      results_init(&sum, ROWS, OUTPUTS);
+      gemm_apply(&weights, rows, p.x, p.stride, whole.rows);
+      for (size_t i = 0; i + 1 < sizeof cuts / sizeof cuts[0]; i++) {
+        const struct gemm_range range = {
+            .outputs = OUTPUTS, .input = cuts[i], .inputs = cuts[i + 1] - cuts[i], .onward = i > 0};
+        gemm_apply_range(&weights, &range, rows, p.x + cuts[i], p.stride, sum.rows);
+      }
+      for (size_t r = 0; r < rows; r++)
+        assert_memory_equal(sum.rows[r], whole.rows[r], OUTPUTS * sizeof(float));
+      check_guards(&sum, rows, OUTPUTS);
+      results_deinit(&whole);
+      results_deinit(&sum);
+      free(storage);
+    }
+  product_deinit(&p);
+}
+
 // The reference itself, by hand: [1 2; 3 4] [5 6; 7 8] = [19 22; 43 50].
 static void reference_knows_its_transposes(void **state) {
   (void)state;
@@ -276,6 +305,7 @@ int main(void) {
       cmocka_unit_test(a_row_is_bitwise_the_same_in_every_batch),
       cmocka_unit_test(levels_with_fused_multiply_add_are_bitwise_equal),
       cmocka_unit_test(parts_make_up_the_whole),
+      cmocka_unit_test(instalments_are_bitwise_the_whole),
       cmocka_unit_test(reference_knows_its_transposes),
       cmocka_unit_test(general_products_agree_with_the_reference),
   };
