@@ -9,9 +9,6 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "session.h"
-#include "websocket.h"
-
 // Answers other than results that may wait unsent before the socket is no longer read.
 #define REPLIES_MAX 16
 // Reads of one turn, so that a client that sends without end does not hold up the others.
@@ -365,9 +362,8 @@ static struct stream *stream_new(struct streams *streams, struct stream_socket *
   if (!stream)
     return NULL;
   size_t max_message = (size_t)streams->config->max_message;
-  if (websocket_init(&stream->ws, max_message, &websocket_callbacks, stream) ||
-      uv_poll_init(streams->loop, &stream->poll, socket->fd)) {
-    websocket_deinit(&stream->ws);
+  websocket_init(&stream->ws, max_message, &streams->spare, &websocket_callbacks, stream);
+  if (uv_poll_init(streams->loop, &stream->poll, socket->fd)) {
     free(stream);
     return NULL;
   }
@@ -547,4 +543,5 @@ void streams_finish(struct streams *streams, uint16_t code, const char *reason) 
 void streams_abort(struct streams *streams) {
   while (streams->first)
     stream_leave(streams->first, "aborted");
+  websocket_spare_free(&streams->spare);
 }

@@ -16,6 +16,7 @@
 #include "config.h"
 #include "log.h"
 #include "session.h"
+#include "websocket.h"
 
 struct stream;
 struct MHD_UpgradeResponseHandle;
@@ -52,6 +53,7 @@ struct streams {
   struct stream *first; // those that are not gone
   size_t count;         // of them
   size_t leaving;       // gone, their handles still being closed
+  struct websocket_spare spare;
 };
 
 // Starts a stream on a socket; on failure it has been given back.
@@ -72,7 +74,8 @@ size_t streams_sessions(const struct streams *streams, size_t *in_flight);
 // memory is out.
 bool streams_describe(const struct streams *streams, json_t *list);
 
-// Drops every stream as it is. They have left when the loop has run and `leaving` is 0.
+// Drops every stream as it is; none may be started after it. They have left when the loop has run
+// and `leaving` is 0.
 void streams_abort(struct streams *streams);
 
 #endif

@@ -8,6 +8,55 @@
 
 #define MESSAGE_START 512 // first size of the buffer for messages in pieces; this much is kept
 
+// wslay's context ---------------------------------------------------------------------------------
+
+struct websocket_frames {
+  struct wslay_frame_context *context;
+  struct websocket *ws; // that reads through it
+};
+
+static ssize_t read_for_wslay(uint8_t *bytes, size_t size, int flags, void *user);
+
+static struct websocket_frames *frames_new(void) {
+  static const struct wslay_frame_callbacks callbacks = {.recv_callback = read_for_wslay};
+  struct websocket_frames *frames = calloc(1, sizeof *frames);
+  if (frames && wslay_frame_context_init(&frames->context, &callbacks, frames)) {
+    free(frames);
+    frames = NULL;
+  }
+  return frames;
+}
+
+static void frames_free(struct websocket_frames *frames) {
+  if (frames)
+    wslay_frame_context_free(frames->context);
+  free(frames);
+}
+
+static bool take_frames(struct websocket *ws) {
+  if (ws->frames)
+    return true;
+  ws->frames = ws->spare->frames ? ws->spare->frames : frames_new();
+  ws->spare->frames = NULL;
+  if (ws->frames)
+    ws->frames->ws = ws;
+  return ws->frames;
+}
+
+// Only between two frames, when all that was read from the peer has been looked at.
+static void leave_frames(struct websocket *ws) {
+  if (ws->spare->frames)
+    frames_free(ws->frames);
+  else
+    ws->spare->frames = ws->frames;
+  ws->frames = NULL;
+}
+
+void websocket_spare_free(struct websocket_spare *spare) {
+  frames_free(spare->frames);
+  spare->frames = NULL;
+}
+
 // Receiving --------------------------------------------------------------------------------------
 
 static bool is_masked(const uint8_t header[2]) {
@@ -52,7 +101,7 @@ static void peek(struct websocket *ws, const uint8_t *bytes, size_t size) {
 
 static ssize_t read_for_wslay(uint8_t *bytes, size_t size, int flags, void *user) {
   (void)flags;
-  struct websocket *ws = user;
+  struct websocket *ws = ((struct websocket_frames *)user)->ws;
   ssize_t count = ws->callbacks->read(ws->user, bytes, size);
   ws->got_bytes = count > 0;
   if (count < 0)
@@ -62,12 +111,11 @@ static ssize_t read_for_wslay(uint8_t *bytes, size_t size, int flags, void *user
   return count > 0 ? count : -1;
 }
 
-int websocket_init(struct websocket *ws, size_t max_message,
-                   const struct websocket_callbacks *callbacks, void *user) {
-  *ws = (struct websocket){.callbacks = callbacks, .user = user, .max_message = max_message};
+void websocket_init(struct websocket *ws, size_t max_message, struct websocket_spare *spare,
+                    const struct websocket_callbacks *callbacks, void *user) {
+  *ws = (struct websocket){
+      .callbacks = callbacks, .user = user, .max_message = max_message, .spare = spare};
   ws->end = &ws->first;
-  const struct wslay_frame_callbacks frame_callbacks = {.recv_callback = read_for_wslay};
-  return wslay_frame_context_init(&ws->frames, &frame_callbacks, ws) ? -1 : 0;
 }
 
 // Reads no further. What was handed over is still to be answered; the owner closes then.
@@ -241,11 +289,22 @@ static void check_awaited(struct websocket *ws) {
     violate(ws, code, reason);
 }
 
+// Whether all that was read has been looked at and ended with a frame.
+static bool between_frames(const struct websocket *ws) {
+  return !ws->paused && !ws->stopped && !ws->in_frame && !ws->peeked_size && !ws->peeked_left;
+}
+
 void websocket_receive(struct websocket *ws) {
+  if (ws->paused || ws->stopped || ws->ended)
+    return;
+  if (!take_frames(ws)) {
+    websocket_fail(ws, WEBSOCKET_INTERNAL, "out of memory");
+    return;
+  }
   while (!ws->paused && !ws->stopped && !ws->ended) {
     struct wslay_frame_iocb frame = {0};
     ws->got_bytes = false;
-    ssize_t count = wslay_frame_recv(ws->frames, &frame);
+    ssize_t count = wslay_frame_recv(ws->frames->context, &frame);
     if (count >= 0)
       receive_piece(ws, &frame);
     else if (count != WSLAY_ERR_WANT_READ)
@@ -255,6 +314,8 @@ void websocket_receive(struct websocket *ws) {
   }
   if (!ws->stopped && !ws->paused && !ws->in_frame)
     check_awaited(ws);
+  if (between_frames(ws))
+    leave_frames(ws);
 }
 
 // Sending ----------------------------------------------------------------------------------------
@@ -458,8 +519,7 @@ void websocket_written(struct websocket *ws, size_t size) {
 void websocket_deinit(struct websocket *ws) {
   ws->first_written = 0;
   drop_queued(ws);
-  if (ws->frames)
-    wslay_frame_context_free(ws->frames);
+  frames_free(ws->frames);
   free(ws->message);
   ws->frames = NULL;
   ws->message = NULL;

@@ -9,6 +9,10 @@
 // beyond max_message, however many fragments there are. Pongs wait in a small fixed room; when it
 // is full only the newest ping is answered (section 5.5.3 allows that), so nothing a peer sends can
 // grow a queue. A frame that may not be is refused at its header, however long its payload takes.
+//
+// wslay's context of a connection is its largest part, 4 kB, and says nothing between two frames.
+// So a connection has one only while it has read a part of a frame or is paused, and the
+// connections of a thread share a spare.
 #ifndef DSNET_SERVER_WEBSOCKET_H
 #define DSNET_SERVER_WEBSOCKET_H
 
@@ -45,11 +49,17 @@ struct websocket_callbacks {
   void (*message)(void *user, bool text, const uint8_t *bytes, size_t size);
 };
 
-struct wslay_frame_context;
+struct websocket_frames;
+
+// What the connections of one thread share. Starts from {0}; must outlive them.
+struct websocket_spare {
+  struct websocket_frames *frames; // wslay's context that none of them uses, or NULL
+};
 
 // Visible so that it can be part of its owner; use the functions.
 struct websocket {
-  struct wslay_frame_context *frames;
+  struct websocket_spare *spare;
+  struct websocket_frames *frames; // NULL between frames
   const struct websocket_callbacks *callbacks;
   void *user;
 
@@ -91,16 +101,18 @@ struct websocket {
   uint16_t close_code;     // the one queued here; 0: none
 };
 
-// 0, or -1 when memory is out. `callbacks` must outlive the connection.
-int websocket_init(struct websocket *ws, size_t max_message,
-                   const struct websocket_callbacks *callbacks, void *user);
+// `callbacks` must outlive the connection.
+void websocket_init(struct websocket *ws, size_t max_message, struct websocket_spare *spare,
+                    const struct websocket_callbacks *callbacks, void *user);
 // Releases what is queued and frees what was allocated.
 void websocket_deinit(struct websocket *ws);
+// When the last of them is gone.
+void websocket_spare_free(struct websocket_spare *spare);
 
 // Reads and hands over messages until the read callback has nothing, the connection is paused, or
 // it is over. Look at `ended`, `close_received`, `violation` and `failed` afterwards. After a
 // violation nothing more is read; the owner answers what came before it and then closes with its
-// code.
+// code. When memory is out it fails with 1011.
 void websocket_receive(struct websocket *ws);
 
 // Appends a message; ownership moves, also when the connection is closing (it is released then).

@@ -30,6 +30,12 @@ struct peer {
   char head[MAX_HEAD + 1]; // the request, and then frames that came with it, up to head_read
 };
 
+struct listener {
+  int fd;
+  uv_poll_t poll;
+  struct websocket_spare spare;
+};
+
 struct echo {
   struct outgoing outgoing;
   uint8_t bytes[];
@@ -229,35 +235,38 @@ static void on_peer(uv_poll_t *poll, int status, int events) {
     uv_poll_start(poll, peer->events = events, on_peer);
 }
 
-static void on_listener(uv_poll_t *listener, int status, int events) {
+static void on_listener(uv_poll_t *poll, int status, int events) {
   (void)status, (void)events;
-  int fd = accept4(*(int *)listener->data, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  struct listener *listener = poll->data;
+  int fd = accept4(listener->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
   struct peer *peer = fd >= 0 ? calloc(1, sizeof *peer) : NULL;
-  if (!peer || websocket_init(&peer->ws, MAX_MESSAGE, &callbacks, peer)) {
-    free(peer);
+  if (!peer) {
     if (fd >= 0)
       close(fd);
     return;
   }
+  websocket_init(&peer->ws, MAX_MESSAGE, &listener->spare, &callbacks, peer);
   peer->fd = fd;
   peer->poll.data = peer;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-  uv_poll_init(listener->loop, &peer->poll, fd);
+  uv_poll_init(poll->loop, &peer->poll, fd);
   uv_poll_start(&peer->poll, peer->events = UV_READABLE, on_peer);
 }
 
 int main(int argc, char **argv) {
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  struct listener listener = {.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
   struct sockaddr_in address = {.sin_family = AF_INET,
                                 .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                                 .sin_port = htons(argc > 1 ? (uint16_t)atoi(argv[1]) : 0)};
   socklen_t size = sizeof address;
   uv_loop_t *loop = uv_default_loop();
-  uv_poll_t listener = {.data = &fd};
-  if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) ||
-      bind(fd, (struct sockaddr *)&address, size) || listen(fd, SOMAXCONN) ||
-      getsockname(fd, (struct sockaddr *)&address, &size) || !loop ||
-      uv_poll_init(loop, &listener, fd) || uv_poll_start(&listener, UV_READABLE, on_listener)) {
+  listener.poll.data = &listener;
+  if (listener.fd < 0 ||
+      setsockopt(listener.fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)) ||
+      bind(listener.fd, (struct sockaddr *)&address, size) || listen(listener.fd, SOMAXCONN) ||
+      getsockname(listener.fd, (struct sockaddr *)&address, &size) || !loop ||
+      uv_poll_init(loop, &listener.poll, listener.fd) ||
+      uv_poll_start(&listener.poll, UV_READABLE, on_listener)) {
     perror("ws-echo");
     return 1;
   }

@@ -52,11 +52,13 @@ static void peer_message(void *user, bool text, const uint8_t *bytes, size_t siz
 
 static const struct websocket_callbacks callbacks = {.read = peer_read, .message = peer_message};
 
+static struct websocket_spare spare; // of all peers of a test
+
 static struct peer *peer_new(size_t piece) {
   struct peer *peer = calloc(1, sizeof *peer);
   assert_non_null(peer);
   peer->piece = piece;
-  assert_int_equal(websocket_init(&peer->ws, MAX_MESSAGE, &callbacks, peer), 0);
+  websocket_init(&peer->ws, MAX_MESSAGE, &spare, &callbacks, peer);
   return peer;
 }
 
@@ -451,6 +453,35 @@ static void what_came_before_a_violation_is_still_answered(void **state) {
   peer_free(peer);
 }
 
+static void connections_hold_a_context_only_in_mid_frame(void **state) {
+  (void)state;
+  for (size_t cut = 0;; cut++) {
+    struct peer *slow = peer_new(4096), *other = peer_new(4096);
+    add_frame(slow, TEXT, "one", 3);
+    size_t boundary = slow->input_size;
+    add_frame(slow, FIN | CONT, "two", 3);
+    size_t size = slow->input_size;
+    slow->input_size = cut;
+    websocket_receive(&slow->ws);
+    assert_int_equal(slow->ws.frames == NULL, cut == 0 || cut == boundary || cut == size);
+    add_frame(other, FIN | TEXT, "between", 7);
+    websocket_receive(&other->ws);
+    assert_string_equal(other->seen, "T:between|");
+    slow->input_size = size;
+    websocket_receive(&slow->ws);
+    assert_string_equal(slow->seen, "T:onetwo|");
+    assert_null(slow->ws.frames);
+    assert_null(other->ws.frames);
+    assert_non_null(spare.frames);
+    peer_free(slow);
+    peer_free(other);
+    if (cut == size)
+      break;
+  }
+  websocket_spare_free(&spare);
+  assert_null(spare.frames);
+}
+
 static void the_end_of_the_stream_is_seen(void **state) {
   (void)state;
   struct peer *peer = peer_new(4096);
@@ -495,6 +526,7 @@ int main(void) {
       cmocka_unit_test(a_failure_drops_what_is_queued_but_ends_the_frame_begun),
       cmocka_unit_test(a_close_frame_ends_reading_and_reports_its_code),
       cmocka_unit_test(what_came_before_a_violation_is_still_answered),
+      cmocka_unit_test(connections_hold_a_context_only_in_mid_frame),
       cmocka_unit_test(the_end_of_the_stream_is_seen),
       cmocka_unit_test(headers_have_the_shortest_length),
   };
