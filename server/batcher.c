@@ -12,16 +12,15 @@ static size_t align_up(size_t size) {
   return (size + MEMORY_ALIGNMENT - 1) / MEMORY_ALIGNMENT * MEMORY_ALIGNMENT;
 }
 
-// The offsets of what a track's block holds: the track, its ring, its state (the retimer and the
-// values, one after the other), its joints.
-static void lane_lay_out(struct lane *lane, size_t frames_in_flight) {
+// The offsets of what a track's block holds: the track, its state (the retimer and the values, one
+// after the other), its joints.
+static void lane_lay_out(struct lane *lane) {
   size_t latent = net_config(lane->net)->latent;
   lane->betas_at = net_state_size(lane->net);
   lane->latent_at = lane->betas_at + FEATURES_BETAS;
   lane->before_at = lane->latent_at + latent;
   lane->values_floats = lane->before_at + latent;
-  lane->state_offset =
-      align_up(sizeof(struct track)) + align_up(frames_in_flight * sizeof(struct waiting_pose));
+  lane->state_offset = align_up(sizeof(struct track));
   lane->values_offset = lane->state_offset + align_up(sizeof(struct retimer));
   lane->joints_offset = lane->values_offset + lane->values_floats * sizeof(float);
   lane->track_size = lane->joints_offset + BODY_JOINTS * 3 * sizeof(float);
@@ -33,7 +32,7 @@ static int lane_init(struct lane *lane, const struct batcher *batcher, size_t in
   struct pool *warm = lane_pool(lane, NET_DISPLACEMENT, NET_AS_F32);
   lane->net = batcher->nets[index];
   lane->end = &lane->first;
-  lane_lay_out(lane, batcher->settings.frames_in_flight);
+  lane_lay_out(lane);
   for (int encoding = NET_AS_F32; encoding <= NET_AS_I16; encoding++)
     for (int kind = NET_LATENT; kind <= NET_DISPLACEMENT; kind++) {
       struct pool *pool = lane_pool(lane, kind, encoding);
@@ -119,6 +118,37 @@ fail:
   return result;
 }
 
+static struct waiting_pose *pose_take(struct pose_store *store) {
+  struct waiting_pose *pose = store->spare ? store->spare : malloc(sizeof *pose);
+  if (!pose)
+    return NULL;
+  if (store->spare)
+    store->spare = pose->next;
+  else
+    store->total++;
+  store->used++;
+  if (store->peak < store->used)
+    store->peak = store->used;
+  return pose;
+}
+
+void pose_give(struct pose_store *store, struct waiting_pose *pose) {
+  pose->next = store->spare;
+  store->spare = pose;
+  store->used--;
+}
+
+// Frees the poses that were not needed since the last call.
+static void pose_trim(struct pose_store *store) {
+  while (store->spare && store->total > store->peak) {
+    struct waiting_pose *pose = store->spare;
+    store->spare = pose->next;
+    store->total--;
+    free(pose);
+  }
+  store->peak = store->used;
+}
+
 static void shard_stop(struct shard *shard) {
   pthread_mutex_lock(&shard->lock);
   shard->stop = true;
@@ -140,6 +170,8 @@ static void shard_deinit(struct shard *shard) {
     if (shard->warm_up_values)
       free(shard->warm_up_values[i]);
   }
+  shard->store.peak = 0;
+  pose_trim(&shard->store);
   free(shard->items);
   free(shard->batch);
   free(shard->results);
@@ -197,7 +229,7 @@ struct track *track_new(struct batcher *batcher, const struct track_settings *se
   track->settings = *settings;
   track->pool = lane_pool(lane, settings->output, settings->encoding);
   track->capacity = batcher->settings.frames_in_flight;
-  track->ring = (struct waiting_pose *)(void *)((char *)track + align_up(sizeof *track));
+  track->end = &track->first;
   track->retimer = (struct retimer *)(void *)((char *)track + lane->state_offset);
   track->values = (float *)(void *)((char *)track + lane->values_offset);
   track->joints = (float *)(void *)((char *)track + lane->joints_offset);
@@ -226,14 +258,20 @@ void track_close(struct track *track) {
   if (track->state == TRACK_READY)
     remove_ready(track->lane, track);
   // The frame being stepped stays in flight until its result is taken.
-  size_t dropped = track->waiting - (track->state == TRACK_STEPPING);
-  for (size_t i = 0; i < dropped; i++) {
-    free(track->ring[(track->head + track->waiting - 1 - i) % track->capacity].snapshot);
-    if (i + 1 == track->waiting && track->result) // the frame under way, between two steps
+  bool stepping = track->state == TRACK_STEPPING;
+  size_t dropped = track->waiting - stepping;
+  struct waiting_pose *pose = stepping ? track->first->next : track->first;
+  for (struct waiting_pose *next; pose; pose = next) {
+    next = pose->next;
+    if (pose == track->first && track->result) // the frame under way, between two steps
       pool_give(track->pool, track->result);
     else
       pool_unreserve(track->pool);
+    free(pose->snapshot);
+    pose_give(&shard->store, pose);
   }
+  if (stepping)
+    track->first->next = NULL;
   track->closed = true;
   pthread_mutex_unlock(&shard->lock);
   track->in_flight -= dropped;
@@ -249,15 +287,16 @@ size_t track_in_flight(const struct track *track) {
   return track->in_flight;
 }
 
-static void fill_slot(struct waiting_pose *slot, const struct track_frame *frame, void *snapshot) {
-  memcpy(slot->pose, frame->pose, sizeof slot->pose);
-  memcpy(slot->trans, frame->trans, sizeof slot->trans);
-  memcpy(slot->betas, frame->betas, sizeof slot->betas);
-  slot->seq = frame->seq;
-  slot->timestamp = frame->timestamp;
-  slot->received = frame->received;
-  slot->reset = frame->flags & TRACK_RESET;
-  slot->snapshot = snapshot;
+static void fill_pose(struct waiting_pose *pose, const struct track_frame *frame, void *snapshot) {
+  memcpy(pose->pose, frame->pose, sizeof pose->pose);
+  memcpy(pose->trans, frame->trans, sizeof pose->trans);
+  memcpy(pose->betas, frame->betas, sizeof pose->betas);
+  pose->next = NULL;
+  pose->seq = frame->seq;
+  pose->timestamp = frame->timestamp;
+  pose->received = frame->received;
+  pose->reset = frame->flags & TRACK_RESET;
+  pose->snapshot = snapshot;
 }
 
 enum track_push track_push(struct track *track, const struct track_frame *frame) {
@@ -268,12 +307,17 @@ enum track_push track_push(struct track *track, const struct track_frame *frame)
   if (frame->flags & TRACK_CHECKPOINT && !(snapshot = malloc(track_state_size(track))))
     return TRACK_NOMEM;
   pthread_mutex_lock(&shard->lock);
-  if (!pool_reserve(track->pool)) {
+  struct waiting_pose *pose = pose_take(&shard->store);
+  if (!pose || !pool_reserve(track->pool)) {
+    if (pose)
+      pose_give(&shard->store, pose);
     pthread_mutex_unlock(&shard->lock);
     free(snapshot);
     return TRACK_NOMEM;
   }
-  fill_slot(&track->ring[(track->head + track->waiting) % track->capacity], frame, snapshot);
+  fill_pose(pose, frame, snapshot);
+  *track->end = pose;
+  track->end = &pose->next;
   track->waiting++;
   if (track->state == TRACK_IDLE)
     lane_append(track->lane, track);
@@ -337,6 +381,7 @@ void batcher_trim(struct batcher *batcher) {
     for (size_t k = 0; k < batcher->settings.net_count; k++)
       for (size_t p = 0; p < 6; p++)
         pool_trim(&shard->lanes[k].pools[p / 3][p % 3]);
+    pose_trim(&shard->store);
     pthread_mutex_unlock(&shard->lock);
   }
 }

@@ -61,8 +61,8 @@ struct track_settings {
 };
 
 // A new sequence, on the thread with the fewest tracks. It takes a state (some 7 kB for a network
-// of 2 x 256), frames_in_flight poses of 350 bytes, and result buffers only while frames are in
-// flight. NULL when memory is out.
+// of 2 x 256); poses of some 350 bytes and result buffers only while frames are in flight. NULL
+// when memory is out.
 struct track *track_new(struct batcher *batcher, const struct track_settings *settings);
 // Forgets the track: waiting frames are dropped, results not yet taken will not be seen. If a frame
 // is being stepped, the memory goes when that batch is done.

@@ -14,12 +14,20 @@
 #define POSE_FLOATS      (NET_POSE_SIZE + 3)
 
 struct waiting_pose {
+  struct waiting_pose *next; // of the track's that wait, or of the shard's spare ones
   float pose[NET_POSE_SIZE], trans[3], betas[FEATURES_BETAS];
   uint32_t seq;
   double timestamp;
   uint64_t received;
   void *snapshot; // room for the state after it, when that was asked for
   bool reset;
+};
+
+// Poses are the shard's, so that a track that is idle holds none. Under its lock.
+struct pose_store {
+  struct waiting_pose *spare;
+  size_t used, total;
+  size_t peak; // most in use at once since the last trim
 };
 
 enum track_state { TRACK_IDLE, TRACK_READY, TRACK_STEPPING };
@@ -30,7 +38,7 @@ struct track {
   struct lane *lane;
   struct pool *pool; // of the lane, for payloads of its size
   struct track_settings settings;
-  size_t capacity; // of the ring
+  size_t capacity; // frames in flight
 
   // Event loop only.
   size_t in_flight;
@@ -39,8 +47,8 @@ struct track {
   enum track_state state;
   bool closed;
   struct track *next; // in the lane's ready list
-  size_t head, waiting;
-  struct waiting_pose *ring; // [capacity]; slots of a step under way stay untouched
+  size_t waiting;
+  struct waiting_pose *first, **end; // those that wait; that of a step under way is the first
 
   struct result *result; // taken for the frame under way, kept while that needs further steps
 
@@ -84,6 +92,7 @@ struct shard {
   pthread_mutex_t lock;
   pthread_cond_t work;
   bool sleeping, stop;          // under the lock
+  struct pose_store store;      // under the lock
   struct result *done, **end;   // under the lock: completed, oldest first
   size_t turn;                  // under the lock: lane that is asked first
   struct batcher_counts counts; // under the lock
@@ -116,6 +125,9 @@ struct pool *lane_pool(struct lane *lane, enum net_output_kind kind,
 size_t lane_state_size(const struct lane *lane);
 // Puts a track with a frame waiting at the end of its lane's line. Under the lock.
 void lane_append(struct lane *lane, struct track *track);
+
+// A pose is no longer needed. Under the lock.
+void pose_give(struct pose_store *store, struct waiting_pose *pose);
 
 // What a compute thread runs, from warming up until it is told to stop. `argument` is its shard.
 void *shard_run(void *argument);

@@ -62,7 +62,7 @@ static size_t gather(struct shard *shard, struct lane *lane) {
 
 // The frame that a track under way is at.
 static struct waiting_pose *frame_of(const struct track *track) {
-  return &track->ring[track->head];
+  return track->first;
 }
 
 // The betas of the frame become the track's.
@@ -191,10 +191,17 @@ static void step(struct shard *shard, struct lane *lane, size_t count) {
       fill_result(shard, lane, i);
 }
 
+static void drop_pose(struct shard *shard, struct track *track) {
+  struct waiting_pose *pose = track->first;
+  track->first = pose->next;
+  if (!track->first)
+    track->end = &track->first;
+  pose_give(&shard->store, pose);
+}
+
 // The frame of a track is answered: it goes on with its next one.
 static void advance(struct lane *lane, struct track *track) {
   track->result = NULL;
-  track->head = (track->head + 1) % track->capacity;
   track->waiting--;
   if (track->waiting)
     lane_append(lane, track);
@@ -216,6 +223,7 @@ static bool hand_over(struct shard *shard, struct lane *lane, size_t count) {
     }
     if (!shard->complete[i])
       result->state = frame_of(track)->snapshot;
+    drop_pose(shard, track);
     if (!track->closed)
       advance(lane, track);
     result->track = track;
