@@ -28,8 +28,8 @@ static const struct option options[] = {
      NULL, 0, "Streams served at once; further ones are refused with 503 and Retry-After."},
     {"max-connections", "N", "DSNET_MAX_CONNECTIONS", OPTION_INT, AT(max_connections), "0", 0,
      200000, NULL, 0,
-     "Sockets open at once, streams included; 0 is max-sessions + 64, so that probes are answered "
-     "when every session is taken."},
+     "HTTP connections open at once, besides streams; 0 is max-sessions + 64, so that as many "
+     "clients may shake hands at once and probes are still answered."},
     {"max-per-address", "N", "DSNET_MAX_PER_ADDRESS", OPTION_INT, AT(max_per_address), "0", 0,
      100000, NULL, 0,
      "Streams of one peer address; further ones are refused with 503. 0 does not count: behind a "
@@ -107,11 +107,6 @@ const struct option_table config_options = {
 
 // What one option's bounds cannot say.
 static int check_together(const struct config *config, struct dsnet_error *error) {
-  if (config->max_connections && config->max_connections <= config->max_sessions)
-    return dsnet_error_set(error, DSNET_EVALUE,
-                           "--max-connections: %lld leaves no socket for probes beside "
-                           "--max-sessions %lld; give more, or 0",
-                           config->max_connections, config->max_sessions);
   if (config->drain_grace >= config->drain_timeout)
     return dsnet_error_set(error, DSNET_EVALUE,
                            "--drain-grace: %g seconds leave nothing of --drain-timeout %g to "

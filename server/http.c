@@ -2,6 +2,7 @@
 #include "http.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +15,8 @@
 #include "upgrade.h"
 #include "wire/message.h"
 
-// Memory of one connection's request and answer headers. It stays allocated through a session, so
-// it is no larger than a browser's headers with some cookies need.
+// Memory of one connection's request and answer headers, no larger than a browser's headers with
+// some cookies need.
 #define CONNECTION_MEMORY 6144
 // Bytes of a refused request's body that are read so that the connection can go on; after more it
 // is answered and closed.
@@ -233,6 +234,8 @@ static struct stream_peer peer_of(struct MHD_Connection *connection) {
   return peer;
 }
 
+// The stream gets a descriptor of its own, and the library may close its one: a connection there
+// takes 7 kB, and each that ends costs a walk over all that are upgraded.
 static void on_upgraded(void *user, struct MHD_Connection *connection, void *request,
                         const char *extra, size_t extra_size, MHD_socket fd,
                         struct MHD_UpgradeResponseHandle *handle) {
@@ -243,7 +246,14 @@ static void on_upgraded(void *user, struct MHD_Connection *connection, void *req
   end_exchange(client);
   client_owe_nothing(client);
   struct stream_peer peer = peer_of(connection);
-  workers_give(server->workers, fd, &peer, handle, extra, extra_size);
+  int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+  if (own >= 0)
+    workers_give(server->workers, own, &peer, extra, extra_size);
+  else
+    log_client_event(&server->log_limit, uv_now(&server->loop), LOG_LEVEL_WARN, "stream_refused",
+                     NULL, "out of descriptors");
+  MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+  http_run_soon(http); // the library would not notice
 }
 
 static enum MHD_Result accept_stream(struct client *client, const char *accept) {
@@ -542,7 +552,7 @@ void http_free(struct http *http) {
       http->asleep->cut_short = true; // nobody will answer it any more
     exchange_wake(http->asleep);
   }
-  MHD_run(http->daemon); // closes the sockets that streams have given back
+  MHD_run(http->daemon); // it has not done with what was upgraded last
   MHD_stop_daemon(http->daemon);
   free(http);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP side: libmicrohttpd, driven through its epoll descriptor by the event loop. It parses
-// requests and owns every socket; upgraded ones are lent to streams. Event loop only.
+// requests and owns every socket but those of streams, which get descriptors of their own. Event
+// loop only.
 //
 // libmicrohttpd in this mode has no way to wake itself, and its epoll set is edge-triggered. So it
 // runs when its descriptor is readable, when its own time-out says so (asked after every run), and
@@ -28,7 +29,7 @@ void http_sweep(struct http *http);
 // Requests whose answer has not been sent to its end.
 size_t http_busy(const struct http *http);
 
-// Closes the loop's handles. http_free when the loop has ended and no stream is left.
+// Closes the loop's handles. http_free when the loop has ended.
 void http_stop(struct http *http);
 void http_free(struct http *http);
 

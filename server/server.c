@@ -112,7 +112,6 @@ static void on_changed(void *user) {
     server->ready_logged = true;
     log_event(LOG_LEVEL_INFO, "ready", NULL, "every compute thread has warmed up");
   }
-  http_run_soon(server->http);
 }
 
 static void on_sweep(uv_timer_t *timer) {
@@ -127,10 +126,13 @@ static void on_sweep(uv_timer_t *timer) {
   stop_when_drained(server);
 }
 
-// Every stream holds a descriptor; the soft limit of a plain shell is lower than the default cap.
+// Connections and streams hold descriptors; the soft limit of a plain shell is lower than what the
+// default caps need.
 static int raise_descriptor_limit(const struct config *config, struct dsnet_error *error) {
   struct rlimit limit;
-  rlim_t needed = (rlim_t)config_connections(config) + SPARE_DESCRIPTORS;
+  unsigned long long sockets =
+      config_connections(config) + (unsigned long long)config->max_sessions;
+  rlim_t needed = sockets + SPARE_DESCRIPTORS;
   if (getrlimit(RLIMIT_NOFILE, &limit))
     return dsnet_error_set(error, DSNET_EIO, "cannot read the descriptor limit: %s",
                            strerror(errno));
@@ -139,10 +141,9 @@ static int raise_descriptor_limit(const struct config *config, struct dsnet_erro
   limit.rlim_cur = needed;
   if (needed > limit.rlim_max || setrlimit(RLIMIT_NOFILE, &limit))
     return dsnet_error_set(error, DSNET_ELIMIT,
-                           "%u connections need %llu descriptors, the process may have %llu "
-                           "(ulimit -n); raise it or lower --max-sessions",
-                           config_connections(config), (unsigned long long)needed,
-                           (unsigned long long)limit.rlim_max);
+                           "%llu sockets need %llu descriptors, the process may have %llu "
+                           "(ulimit -n); raise it or lower --max-sessions and --max-connections",
+                           sockets, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
   return 0;
 }
 

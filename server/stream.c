@@ -71,7 +71,7 @@ static void log_stream(const struct stream *stream, enum log_level level, const 
 static void handle_closed(uv_handle_t *poll) {
   struct stream *stream = poll->data;
   struct streams *streams = stream->streams;
-  // Only now: the descriptor's number may be reused as soon as libmicrohttpd has it back.
+  // Only now: the descriptor's number may be reused as soon as it is closed.
   streams->give_back(streams->user, stream->socket);
   streams->leaving--;
   free(stream);

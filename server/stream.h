@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One streaming connection: the socket that libmicrohttpd has lent, its WebSocket and its session.
+// One streaming connection: the socket of an upgraded request, its WebSocket and its session.
 // Reads as long as the session has room, writes as long as the socket takes, and ends in one of
 // three ways: finished (what was received is answered, then a close frame, also when the peer broke
 // a rule), failed (a close frame at once), or gone (the peer vanished). All functions are for the
@@ -19,7 +19,6 @@
 #include "websocket.h"
 
 struct stream;
-struct MHD_UpgradeResponseHandle;
 
 // Whose socket it is, as accept told.
 struct stream_peer {
@@ -27,12 +26,10 @@ struct stream_peer {
   uint8_t address[16]; // in network order, zeros after it
 };
 
-// A socket that libmicrohttpd has lent to a stream. Whoever runs libmicrohttpd makes it and gets it
-// back.
+// A socket lent to a stream. Whoever made it gets it back and closes it.
 struct stream_socket {
   struct stream_socket *next, **link; // in the lender's list
   struct stream_socket *next_given;   // in the list it is handed over by
-  struct MHD_UpgradeResponseHandle *handle;
   int fd;
   size_t worker; // whose stream has it
   struct stream_peer peer;

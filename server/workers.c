@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workers.h"
 
-#include <microhttpd.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "log.h"
 #include "worker.h"
@@ -40,7 +40,7 @@ static void tell_ready(void *user) {
 }
 
 static void close_socket(struct workers *workers, struct stream_socket *socket) {
-  MHD_upgrade_action(socket->handle, MHD_UPGRADE_ACTION_CLOSE);
+  close(socket->fd);
   *socket->link = socket->next;
   if (socket->next)
     socket->next->link = socket->link;
@@ -121,14 +121,13 @@ static size_t least_loaded(const struct workers *workers) {
 }
 
 void workers_give(struct workers *workers, int fd, const struct stream_peer *peer,
-                  struct MHD_UpgradeResponseHandle *handle, const char *extra, size_t extra_size) {
+                  const char *extra, size_t extra_size) {
   struct stream_socket *socket = calloc(1, sizeof *socket + extra_size);
   if (!socket) {
     log_event(LOG_LEVEL_WARN, "stream_refused", NULL, "out of memory for a stream");
-    MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+    close(fd);
     return;
   }
-  socket->handle = handle;
   socket->fd = fd;
   socket->peer = *peer;
   socket->worker = least_loaded(workers);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// All workers, and the sockets that libmicrohttpd has lent to their streams. A new stream goes to
-// the worker that has the fewest. Functions are for the thread of the server's own loop.
+// All workers, and the sockets lent to their streams. A new stream goes to the worker that has the
+// fewest. Functions are for the thread of the server's own loop.
 #ifndef DSNET_SERVER_WORKERS_H
 #define DSNET_SERVER_WORKERS_H
 
@@ -18,15 +18,13 @@
 #include "token.h"
 
 struct workers;
-struct MHD_UpgradeResponseHandle;
 
 struct workers_settings {
   uv_loop_t *loop; // the server's own
   const struct config *config;
   const struct models *models;
   const struct token_keys *keys;
-  // On the server's loop: something has changed. Sockets were closed, so that libmicrohttpd must
-  // run, or all workers have warmed up.
+  // On the server's loop: something has changed. Streams are over, or a worker has warmed up.
   void (*changed)(void *user);
   void *user;
 };
@@ -34,10 +32,10 @@ struct workers_settings {
 int workers_new(struct workers **workers, const struct workers_settings *settings,
                 struct dsnet_error *error);
 
-// Starts a stream on an upgraded socket. `extra` are bytes that came with the handshake; they are
-// copied. The handle is closed when the stream is over, or now when memory is out.
+// Starts a stream on a socket, which is closed when the stream is over, or now when memory is out.
+// `extra` are bytes that came with the handshake; they are copied.
 void workers_give(struct workers *workers, int fd, const struct stream_peer *peer,
-                  struct MHD_UpgradeResponseHandle *handle, const char *extra, size_t extra_size);
+                  const char *extra, size_t extra_size);
 
 // Sockets lent, all and of one peer.
 size_t workers_streams(const struct workers *workers);
@@ -55,8 +53,8 @@ json_t *workers_describe(struct workers *workers);
 // Lets every stream end in order with a close of `code`, also those that are given later.
 void workers_finish(struct workers *workers, uint16_t code, const char *reason);
 
-// Drops every stream, waits for the threads, and closes all handles, of libmicrohttpd and of the
-// loop, which has to run once more before workers_free.
+// Drops every stream, waits for the threads, and closes all sockets and the loop's handles; the
+// loop has to run once more before workers_free.
 void workers_stop(struct workers *workers);
 void workers_free(struct workers *workers);
 

@@ -64,7 +64,7 @@ static void a_wrong_setting_is_an_error_that_names_it(void **state) {
       {"--port", "65536"},         {"--port", "80x"},           {"--max-batch", "0"},
       {"--model", "justaname"},    {"--model", "=file"},        {"--model", "name="},
       {"--idle-timeout", "nan"},   {"--log-level", "loud"},     {"--max-message", "10"},
-      {"--max-connections", "10"}, {"--frames-in-flight", "0"}, {"--drain-grace", "10"},
+      {"--max-connections", "-1"}, {"--frames-in-flight", "0"}, {"--drain-grace", "10"},
   };
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
     struct dsnet_error error = {0};
