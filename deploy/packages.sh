@@ -4,7 +4,7 @@
 build_packages=(
   gcc libc6-dev cmake ninja-build pkg-config
   libmicrohttpd-dev libuv1-dev libjansson-dev libopenblas-dev libwslay-dev libsodium-dev zlib1g-dev
-  libhdf5-dev
+  libhdf5-dev libsqlite3-dev
 )
 
 install_packages() {

@@ -81,6 +81,21 @@ static const struct option options[] = {
      "open. Replicas share it. Without it tokens end with the process."},
     {"token-max-age", "S", "DSNET_TOKEN_MAX_AGE", OPTION_REAL, AT(token_max_age), "3600", 1,
      31536000, NULL, 0, "Seconds after which a state token is refused as expired."},
+    {"data-dir", "DIR", "DSNET_DATA_DIR", OPTION_TEXT, AT(data_dir), NULL, 0, 0, NULL, 0,
+     "Folder in which jobs are kept, made if it is missing; one process at a time. Without it jobs "
+     "are refused."},
+    {"job-threads", "N", "DSNET_JOB_THREADS", OPTION_INT, AT(job_threads), "0", 0, 256, NULL, 0,
+     "Threads that compute jobs with what sessions leave of the cores; 0 starts one per core."},
+    {"job-max-bytes", "BYTES", "DSNET_JOB_MAX_BYTES", OPTION_INT, AT(job_max_bytes), "268435456",
+     1024, 1099511627776, NULL, 0, "Largest body of a job; a larger one is refused with 413."},
+    {"job-max-frames", "N", "DSNET_JOB_MAX_FRAMES", OPTION_INT, AT(job_max_frames), "300000", 1,
+     10000000, NULL, 0,
+     "Longest clip of a job, at its own rate and at the model's. A thread needs up to 2 kB of "
+     "memory a frame."},
+    {"job-max-waiting", "N", "DSNET_JOB_MAX_WAITING", OPTION_INT, AT(job_max_waiting), "1000", 1,
+     1000000, NULL, 0, "Jobs queued or running at once; further ones are refused with 503."},
+    {"job-ttl", "S", "DSNET_JOB_TTL", OPTION_REAL, AT(job_ttl), "86400", 0.1, 31536000, NULL, 0,
+     "Seconds after its end for which a job and its result are kept."},
     {"allowed-origin", "ORIGIN", "DSNET_ALLOWED_ORIGINS", OPTION_LIST, AT(allowed_origins), NULL, 0,
      0, NULL, 0,
      "Origin whose pages may open streams; repeatable. Without it any may. Clients that send no "

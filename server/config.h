@@ -33,6 +33,10 @@ struct config {
       drain_grace, drain_timeout;     // seconds
   struct option_list state_key_files; // none: a key of this process
   double token_max_age;               // seconds
+  const char *data_dir;               // NULL: no jobs
+  long long job_threads;              // 0: one per core
+  long long job_max_bytes, job_max_frames, job_max_waiting;
+  double job_ttl;                     // seconds
   struct option_list allowed_origins; // empty: any
   const char *log_level;
   bool check_config, print_config, options_markdown, version;

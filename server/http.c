@@ -167,14 +167,19 @@ static void end_upgrading(struct client *client) {
   client->upgrading = false;
 }
 
+static void release_state(struct exchange *exchange) {
+  if (exchange->request.release)
+    exchange->request.release(exchange->request.state);
+  exchange->request.release = NULL;
+}
+
 static void end_exchange(struct client *client) {
   struct exchange *exchange = client->exchange;
   if (!exchange)
     return;
   client->exchange = NULL;
   client->http->exchanges--;
-  if (exchange->request.release)
-    exchange->request.release(exchange->request.state);
+  release_state(exchange);
   answer_deinit(&exchange->answer);
   free(exchange);
 }
@@ -334,9 +339,10 @@ static enum MHD_Result handshake_stream(struct client *client, const char *metho
 // Requests ---------------------------------------------------------------------------------------
 
 // The exchange's route refuses it, or has done so. What a client still has to send is read if it is
-// little, for the connection to go on.
+// little, for the connection to go on. Handlers are done with it.
 static void refuse(struct exchange *exchange, uint64_t to_come) {
   exchange->route = NULL;
+  release_state(exchange);
   if (exchange->answer.status == problem_status(PROBLEM_TOO_LARGE) || to_come > DROPPED_MAX)
     http_send_early(exchange);
 }

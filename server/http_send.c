@@ -42,7 +42,7 @@ static void add_cors(const struct exchange *exchange, add_field *add, void *sink
 
 static void add_fields(const struct exchange *exchange, add_field *add, void *sink) {
   const struct answer *answer = &exchange->answer;
-  if (answer->body || answer->source.read)
+  if (answer->type)
     add(sink, "Content-Type", answer->type);
   if (answer->etag[0]) {
     add(sink, "ETag", answer->etag);

@@ -72,7 +72,8 @@ int main(int argc, char **argv) {
     return status;
   }
   signal(SIGPIPE, SIG_IGN);
-  json_object_seed(0); // before any thread, as Jansson asks
+  signal(SIGXFSZ, SIG_IGN); // a file that may not grow is an error like any other
+  json_object_seed(0);      // before any thread, as Jansson asks
   log_set_level(config.log_level);
   if (models_load(&models, &config, &error) < 0 ||
       token_keys_load(&keys, &config.state_key_files, &error) < 0) {

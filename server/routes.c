@@ -7,6 +7,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "job_download.h"
+#include "job_routes.h"
+#include "job_upload.h"
 #include "negotiate.h"
 #include "upgrade.h"
 #include "wire/message.h"
@@ -97,6 +100,13 @@ static const struct route routes[] = {
     {METHOD_GET, "/v1/models/*", ROUTE_OPEN, NULL, NULL, answer_model},
     {METHOD_GET, "/metrics", ROUTE_OPEN, NULL, NULL, answer_counts},
     {METHOD_GET, "/problems", ROUTE_OPEN, NULL, NULL, answer_problems},
+    {METHOD_GET, "/v1/jobs", ROUTE_LISTING, "state limit after", NULL, job_answer_list},
+    {METHOD_POST, "/v1/jobs", ROUTE_OPEN, "model betas", &job_upload_body, job_upload_answer},
+    {METHOD_GET, "/v1/jobs/*", ROUTE_OPEN, NULL, NULL, job_answer_get},
+    {METHOD_DELETE, "/v1/jobs/*", ROUTE_OPEN, NULL, NULL, job_answer_delete},
+    {METHOD_GET, "/v1/jobs/*/events", ROUTE_OPEN, NULL, NULL, job_answer_events},
+    {METHOD_GET, "/v1/jobs/*/result", ROUTE_OPEN, "format kind encoding fps from to", NULL,
+     job_answer_result},
     {METHOD_GET, "/v1/sessions", ROUTE_OPERATOR, NULL, NULL, answer_sessions},
     {METHOD_GET, "/v1/stream", ROUTE_STREAM, NULL, NULL, NULL},
 };
@@ -255,7 +265,9 @@ static bool check_origin(const struct request *request, struct answer *answer) {
 }
 
 static bool check(const struct request *request, const struct route *route, struct answer *answer) {
-  return (route->kind != ROUTE_OPERATOR || check_operator(request, answer)) &&
+  bool operators = route->kind == ROUTE_OPERATOR ||
+                   (route->kind == ROUTE_LISTING && request->server->operator_token);
+  return (!operators || check_operator(request, answer)) &&
          (route->method == METHOD_GET || check_origin(request, answer)) &&
          (!route->query || request_check_query(request, route->query, answer)) &&
          (!route->body || check_body(request, route->body, answer));

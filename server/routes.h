@@ -19,6 +19,7 @@ enum method {
 enum route_kind {
   ROUTE_OPEN,
   ROUTE_OPERATOR, // for whoever has the operator's token
+  ROUTE_LISTING,  // likewise, if this server has such a token: it tells of other clients' doings
   ROUTE_STREAM,   // the WebSocket endpoint
 };
 

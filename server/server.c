@@ -10,8 +10,10 @@
 
 #include "http.h"
 #include "io/file.h"
+#include "jobs.h"
 
 #define SWEEP_MS          100
+#define EXPIRE_MS         2000
 #define SPARE_DESCRIPTORS 32 // of the loop, the log and the libraries
 
 static const char drain_reason[] = "the server is shutting down";
@@ -73,6 +75,7 @@ static void finish(struct server *server) {
   uv_timer_stop(&server->grace);
   server->finishing = true;
   workers_finish(server->workers, DRAIN_CODE, drain_reason);
+  job_watchers_sweep(server, true);
   stop_when_drained(server);
 }
 
@@ -114,6 +117,30 @@ static void on_changed(void *user) {
   }
 }
 
+static void expire_jobs(uv_work_t *work) {
+  struct server *server = work->data;
+  jobs_expire(server->jobs);
+}
+
+static void on_expired(uv_work_t *work, int status) {
+  (void)status;
+  struct server *server = work->data;
+  server->expiring = false;
+}
+
+static void sweep_jobs(struct server *server) {
+  uint64_t now = uv_now(&server->loop);
+  if (jobs_unavailable(server->jobs))
+    return;
+  job_watchers_sweep(server, false);
+  if (server->expiring || server->finishing || now - server->expired < EXPIRE_MS)
+    return;
+  server->expired = now;
+  server->expiring = true;
+  server->expiry.data = server;
+  uv_queue_work(&server->loop, &server->expiry, expire_jobs, on_expired);
+}
+
 static void on_sweep(uv_timer_t *timer) {
   struct server *server = timer->data;
   bool overloaded = workers_overloaded(server->workers);
@@ -123,6 +150,7 @@ static void on_sweep(uv_timer_t *timer) {
                          : "frames are on time again: new streams are taken");
   server->overload_logged = overloaded;
   http_sweep(server->http);
+  sweep_jobs(server);
   stop_when_drained(server);
 }
 
@@ -216,9 +244,12 @@ int server_new(struct server **out, const struct config *config, const struct mo
   result = load_operator_token(server, error);
   if (result < 0)
     goto fail_token;
-  result = http_new(&server->http, server, error);
+  result = jobs_new(&server->jobs, config, models, error);
   if (result < 0)
     goto fail_token;
+  result = http_new(&server->http, server, error);
+  if (result < 0)
+    goto fail_http;
   result = start_workers(server, error);
   if (result < 0)
     goto fail_workers;
@@ -230,6 +261,8 @@ fail_workers:
   http_stop(server->http);
   uv_run(&server->loop, UV_RUN_DEFAULT);
   http_free(server->http);
+fail_http:
+  jobs_free(server->jobs);
 fail_token:
   uv_loop_close(&server->loop);
   free(server->operator_token);
@@ -252,6 +285,7 @@ void server_free(struct server *server) {
   stop(server);
   uv_run(&server->loop, UV_RUN_DEFAULT);
   http_free(server->http);
+  jobs_free(server->jobs);
   workers_free(server->workers);
   uv_loop_close(&server->loop);
   free(server->operator_token);

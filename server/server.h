@@ -9,12 +9,14 @@
 #include <uv.h>
 
 #include "config.h"
+#include "job_events.h"
 #include "log.h"
 #include "metrics.h"
 #include "models.h"
 #include "workers.h"
 
 struct http;
+struct jobs;
 
 // Visible to the files of this folder.
 struct server {
@@ -26,6 +28,12 @@ struct server {
   uv_timer_t sweep, grace, drain;
   struct workers *workers;
   struct http *http;
+  struct jobs *jobs;
+  struct job_watchers watchers;
+  size_t downloads; // of results, at once
+  uv_work_t expiry; // of jobs
+  bool expiring;
+  uint64_t expired; // loop time of the last look, ms
   struct log_limit log_limit;
   struct metrics metrics; // of what the workers do not count
   double started;         // seconds since the epoch
