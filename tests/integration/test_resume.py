@@ -14,6 +14,7 @@ import unittest
 import numpy as np
 
 from ws import BINARY, CLOSE, TEXT, Client, Closed, Server, frame, pose_frame
+from test_metrics import scrape, value
 from test_stream import motion
 
 DSNET = os.path.join(os.environ["DSNET_BUILD"], "model/tool/dsnet")
@@ -126,8 +127,12 @@ class Folder(unittest.TestCase):
 
     def refusal(self, server, **members):
         with Client(server) as client:
+            counted = scrape(server)
             client.send_json(type="open", **members)
             answer = client.error()
+            code = f'code="{answer["code"]}"'  # operators see refusals by reason
+            self.assertEqual(value(scrape(server), "dsnet_errors_total", labels=code),
+                             value(counted, "dsnet_errors_total", labels=code) + 1)
             # The connection is as good as before.
             client.open()
             send_frames(client, [0])
