@@ -41,10 +41,12 @@ void answer_problem(struct answer *answer, enum problem problem, const char *for
   vsnprintf(detail, sizeof detail, format, arguments);
   va_end(arguments);
   json_t *text = json_string(detail); // none when it was cut inside a character
+  if (!text)
+    text = json_string(problem_title(problem));
   answer_json(answer, problem_status(problem),
-              json_pack("{s:s, s:s, s:i, s:o}", "type", problem_type(problem), "title",
+              json_pack("{s:s, s:s, s:i, s:O, s:o}", "type", problem_type(problem), "title",
                         problem_title(problem), "status", (int)problem_status(problem), "detail",
-                        text ? text : json_string(problem_title(problem))));
+                        text, "error", text));
   answer->type = "application/problem+json";
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An HTTP answer before it is given to the HTTP library: status, headers, and a body that is in
-// memory, or read piece by piece while it is sent. Errors are problem documents (RFC 9457).
+// memory, or read piece by piece while it is sent. Errors are problem documents (RFC 9457), whose
+// `detail` is there again as `error`, where clients of the Open Inference Protocol look.
 #ifndef DSNET_SERVER_ANSWER_H
 #define DSNET_SERVER_ANSWER_H
 

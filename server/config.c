@@ -37,6 +37,15 @@ static const struct option options[] = {
     {"max-late", "SHARE", "DSNET_MAX_LATE", OPTION_REAL, AT(max_late), "0.1", 0, 1, NULL, 0,
      "Share of a second's results that may take longer than their frame's period; above it new "
      "streams are refused with 503 until all is calm for three seconds. 1 never refuses."},
+    {"max-infer-frames", "N", "DSNET_MAX_INFER_FRAMES", OPTION_INT, AT(max_infer_frames), "600", 1,
+     100000, NULL, 0,
+     "Frames of one request of the Open Inference Protocol; longer clips are for jobs."},
+    {"max-infer-bytes", "BYTES", "DSNET_MAX_INFER_BYTES", OPTION_INT, AT(max_infer_bytes),
+     "33554432", 65536, 1073741824, NULL, 0, "Bytes of such a request, and of its response."},
+    {"max-sequences", "N", "DSNET_MAX_SEQUENCES", OPTION_INT, AT(max_sequences), "1024", 1, 16384,
+     NULL, 0, "Sequences of such requests that are remembered at once, some 8 kB each."},
+    {"sequence-idle", "S", "DSNET_SEQUENCE_IDLE", OPTION_REAL, AT(sequence_idle), "60", 0.1, 86400,
+     NULL, 0, "Seconds without a request after which a sequence is forgotten."},
     {"operator-token-file", "FILE", "DSNET_OPERATOR_TOKEN_FILE", OPTION_TEXT,
      AT(operator_token_file), NULL, 0, 0, NULL, 0,
      "File whose first line opens /v1/sessions (Authorization: Bearer ...). Without it nobody may "

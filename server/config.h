@@ -28,6 +28,8 @@ struct config {
   long long frames_in_flight;
   long long max_per_address;
   double max_late;
+  long long max_infer_frames, max_infer_bytes, max_sequences; // of the Open Inference Protocol
+  double sequence_idle;                                       // seconds
   const char *operator_token_file;
   double ping_interval, idle_timeout, handshake_timeout, transfer_timeout, close_timeout,
       drain_grace, drain_timeout;     // seconds

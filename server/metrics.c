@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "infer.h"
+
 static buckets_bounds latency_bounds = {0.0005, 0.001, 0.002, 0.004, 0.008, 0.0167,
                                         0.033,  0.066, 0.13,  0.5,   2};
 
@@ -122,8 +124,20 @@ static void write_process(FILE *out, double started) {
   write_gauge(out, "process_start_time_seconds", "When it started, since the epoch.", started);
 }
 
+static void write_infer(FILE *out, const struct infer_counts *counts) {
+  write_counter(out, "dsnet_infer_requests_total", "Requests of the Open Inference Protocol.",
+                (double)counts->requests);
+  write_counter(out, "dsnet_infer_failed_total", "Those that were refused or failed.",
+                (double)counts->failed);
+  write_counter(out, "dsnet_infer_frames_total", "Poses of those that were answered.",
+                (double)counts->frames);
+  write_gauge(out, "dsnet_infer_sequences", "Sequences remembered.", (double)counts->sequences);
+  write_gauge(out, "dsnet_infer_waiting", "Requests waiting for those under way.",
+              (double)counts->waiting);
+}
+
 char *metrics_write(const struct metrics *metrics, const struct metrics_gauges *gauges,
-                    const struct batcher_counts *counts) {
+                    const struct batcher_counts *counts, const struct infer_counts *infer) {
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
@@ -148,6 +162,7 @@ char *metrics_write(const struct metrics *metrics, const struct metrics_gauges *
                   &counts->batch_size);
   write_histogram(out, "dsnet_step_seconds", "Time of a batch, encoding included.",
                   batcher_step_bounds, &counts->step_seconds);
+  write_infer(out, infer);
   write_process(out, gauges->started);
   if (fclose(out) == 0)
     return text;

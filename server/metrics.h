@@ -68,8 +68,10 @@ struct metrics_gauges {
   double started; // seconds since the epoch
 };
 
+struct infer_counts;
+
 // The whole text, to be released with free(); NULL when memory is out.
 char *metrics_write(const struct metrics *metrics, const struct metrics_gauges *gauges,
-                    const struct batcher_counts *counts);
+                    const struct batcher_counts *counts, const struct infer_counts *infer);
 
 #endif

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "infer_http.h"
 #include "job_download.h"
 #include "job_routes.h"
 #include "job_upload.h"
@@ -75,7 +76,9 @@ static void answer_counts(struct request *request, struct answer *answer) {
                                   .overloaded = workers_overloaded(server->workers),
                                   .started = server->started};
   workers_count(server->workers, &metrics, &gauges, &counts);
-  answer_metrics(answer, metrics_write(&metrics, &gauges, &counts));
+  struct infer_counts infer;
+  infer_counts(server->infer, &infer);
+  answer_metrics(answer, metrics_write(&metrics, &gauges, &counts, &infer));
 }
 
 static void answer_sessions(struct request *request, struct answer *answer) {
@@ -108,6 +111,16 @@ static const struct route routes[] = {
     {METHOD_GET, "/v1/jobs/*/result", ROUTE_OPEN, "format kind encoding fps from to", NULL,
      job_answer_result},
     {METHOD_GET, "/v1/sessions", ROUTE_OPERATOR, NULL, NULL, answer_sessions},
+    {METHOD_GET, "/v2", ROUTE_OPEN, NULL, NULL, infer_answer_server},
+    {METHOD_GET, "/v2/health/live", ROUTE_OPEN, NULL, NULL, infer_answer_live},
+    {METHOD_GET, "/v2/health/ready", ROUTE_OPEN, NULL, NULL, infer_answer_ready},
+    {METHOD_GET, "/v2/models/*", ROUTE_OPEN, NULL, NULL, infer_answer_model},
+    {METHOD_GET, "/v2/models/*/ready", ROUTE_OPEN, NULL, NULL, infer_answer_model_ready},
+    {METHOD_POST, "/v2/models/*/infer", ROUTE_OPEN, NULL, &infer_body, infer_answer_infer},
+    {METHOD_GET, "/v2/models/*/versions/*", ROUTE_OPEN, NULL, NULL, infer_answer_model},
+    {METHOD_GET, "/v2/models/*/versions/*/ready", ROUTE_OPEN, NULL, NULL, infer_answer_model_ready},
+    {METHOD_POST, "/v2/models/*/versions/*/infer", ROUTE_OPEN, NULL, &infer_body,
+     infer_answer_infer},
     {METHOD_GET, "/v1/stream", ROUTE_STREAM, NULL, NULL, NULL},
 };
 #define ROUTES (sizeof routes / sizeof routes[0])

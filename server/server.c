@@ -45,6 +45,7 @@ static void stop(struct server *server) {
     return;
   server->stopping = true;
   workers_stop(server->workers);
+  infer_stop(server->infer);
   http_stop(server->http);
   uv_close((uv_handle_t *)&server->sweep, NULL);
   uv_close((uv_handle_t *)&server->grace, NULL);
@@ -250,6 +251,9 @@ int server_new(struct server **out, const struct config *config, const struct mo
   result = http_new(&server->http, server, error);
   if (result < 0)
     goto fail_http;
+  result = infer_new(&server->infer, &server->loop, config, models, error);
+  if (result < 0)
+    goto fail_infer;
   result = start_workers(server, error);
   if (result < 0)
     goto fail_workers;
@@ -258,9 +262,12 @@ int server_new(struct server **out, const struct config *config, const struct mo
   return 0;
 
 fail_workers:
+  infer_stop(server->infer);
+fail_infer:
   http_stop(server->http);
   uv_run(&server->loop, UV_RUN_DEFAULT);
   http_free(server->http);
+  infer_free(server->infer);
 fail_http:
   jobs_free(server->jobs);
 fail_token:
@@ -286,6 +293,7 @@ void server_free(struct server *server) {
   uv_run(&server->loop, UV_RUN_DEFAULT);
   http_free(server->http);
   jobs_free(server->jobs);
+  infer_free(server->infer);
   workers_free(server->workers);
   uv_loop_close(&server->loop);
   free(server->operator_token);

@@ -9,6 +9,7 @@
 #include <uv.h>
 
 #include "config.h"
+#include "infer.h"
 #include "job_events.h"
 #include "log.h"
 #include "metrics.h"
@@ -27,6 +28,7 @@ struct server {
   uv_signal_t signals[2];
   uv_timer_t sweep, grace, drain;
   struct workers *workers;
+  struct infer *infer;
   struct http *http;
   struct jobs *jobs;
   struct job_watchers watchers;
