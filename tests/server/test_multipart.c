@@ -82,8 +82,8 @@ static void what_is_no_such_form_is_refused(void **state) {
       "--XX\r\nContent-Disposition: form-data; name=\"clip\"\r\n\r\nabc",
       "--XX\r\nContent-Disposition: form-data; name=\"clip\"\r\n\r\nabc\r\n--XX",
       "--XX\r\nContent-Disposition: form-data; name=\"clips\"\r\n\r\nabc\r\n--XX--",
-      "--XX\r\nContent-Disposition: form-data; name=\"clip\"\r\n\r\na\r\n"
-      "--XX\r\nContent-Disposition: form-data; name=\"clip\"\r\n\r\nb\r\n--XX--",
+      ("--XX\r\nContent-Disposition: form-data; name=\"clip\"\r\n\r\na\r\n"
+       "--XX\r\nContent-Disposition: form-data; name=\"clip\"\r\n\r\nb\r\n--XX--"),
   };
   struct content content;
   for (size_t i = 0; i < sizeof bodies / sizeof bodies[0]; i++)
