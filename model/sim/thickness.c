@@ -11,7 +11,7 @@
 
 #define DEPTH_OF_RADIUS 0.8  // the deepest that tissue goes on the way to the bone's axis
 #define DEPTH_MAX       0.14 // metres
-#define FAT_LEFT        0.3  // share of its fat that the leanest shape keeps
+#define FAT_LEFT        0.7  // share of its fat that the leanest shape keeps
 #define GROWS_FROM      0.4  // softness from which all of a shape's growth is fat
 #define DEPTH_PASSES                                                                               \
   9 // on the body's own surface, so that the depth does not depend on the coarse one

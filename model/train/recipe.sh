@@ -4,7 +4,7 @@
 # DSNET is the tool, CLIPS a folder of AMASS-layout npz files, FOLDER where everything goes, VARIANTS
 # how many excited versions are made of each training motion (default 12). Every step can be
 # interrupted and started again: what is complete is left out.
-# It needs 32 GB of disk and, on two cores, over half an hour of simulation, a quarter of training
+# It needs 32 GB of disk and, on two cores, half an hour of simulation, ten minutes of training
 # and some minutes of comparison.
 set -euo pipefail
 dsnet=$1 clips=$2 work=$3 variants=${4:-12}
