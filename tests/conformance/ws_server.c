@@ -293,11 +293,13 @@ int ws_server_run(const struct ws_server_settings *settings, uint16_t port) {
   for (unsigned i = 0; i < settings->threads && ready; i++)
     ready = start_thread(&threads[i], settings);
   int listener = ready ? listen_on(port) : -1;
-  for (unsigned turn = 0; listener >= 0; turn++) {
+  if (listener < 0) {
+    perror(settings->name);
+    return 1;
+  }
+  for (unsigned turn = 0;; turn++) {
     int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0 && write(threads[turn % settings->threads].pipe[1], &fd, sizeof fd) != sizeof fd)
       close(fd);
   }
-  perror(settings->name);
-  return 1;
 }
