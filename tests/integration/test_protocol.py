@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """RFC 6455 and HTTP as dsnetd speaks them: handshakes, violations and their codes, slow and hostile
 peers."""
+import contextlib
 import json
+import os
 import socket
 import struct
 import time
@@ -275,6 +277,18 @@ class HttpTest(ServerTest):
         time.sleep(0.3)
         self.assertLessEqual(abs(self.server.descriptors() - descriptors), 2)
         self.assertLess(self.server.memory_kb() - memory, 20_000)
+
+
+class IdleTest(ServerTest):  # a server of its own: what others have freed would be used again
+    @unittest.skipIf(os.environ.get("DSNET_SANITIZE"), "sanitizers add to every block")
+    def test_an_idle_session_takes_less_than_16_kb(self):
+        count = 500
+        with contextlib.ExitStack() as clients:
+            clients.enter_context(Client(self.server)).open()
+            before = self.server.memory_kb()
+            for _ in range(count):
+                clients.enter_context(Client(self.server)).open()
+            self.assertLess(self.server.memory_kb() - before, 16 * count)
 
 
 if __name__ == "__main__":
