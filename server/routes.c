@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "documents.h"
 #include "infer_http.h"
 #include "job_download.h"
 #include "job_routes.h"
@@ -103,6 +104,8 @@ static const struct route routes[] = {
     {METHOD_GET, "/v1/models/*", ROUTE_OPEN, NULL, NULL, answer_model},
     {METHOD_GET, "/metrics", ROUTE_OPEN, NULL, NULL, answer_counts},
     {METHOD_GET, "/problems", ROUTE_OPEN, NULL, NULL, answer_problems},
+    {METHOD_GET, "/openapi.json", ROUTE_OPEN, NULL, NULL, document_answer_openapi},
+    {METHOD_GET, "/asyncapi.yaml", ROUTE_OPEN, NULL, NULL, document_answer_asyncapi},
     {METHOD_GET, "/v1/jobs", ROUTE_LISTING, "state limit after", NULL, job_answer_list},
     {METHOD_POST, "/v1/jobs", ROUTE_OPEN, "model betas", &job_upload_body, job_upload_answer},
     {METHOD_GET, "/v1/jobs/*", ROUTE_OPEN, NULL, NULL, job_answer_get},
