@@ -6,6 +6,8 @@ build_packages=(
   libmicrohttpd-dev libuv1-dev libjansson-dev libopenblas-dev libwslay-dev libsodium-dev zlib1g-dev
   libhdf5-dev libsqlite3-dev
 )
+# For the page. Debian's own, unless npm came with another Node, which would not go together with it.
+command -v npm >/dev/null || build_packages+=(nodejs npm)
 
 install_packages() {
   local missing=() p sudo=

@@ -38,9 +38,8 @@ static int precision(const char *range, size_t length, const char *type, size_t 
   return any && type_size >= length && !strncasecmp(range, type, length - 1) ? 2 : 0;
 }
 
-bool negotiate_accepts(const char *accept, const char *type) {
-  if (!accept || !*accept)
-    return true;
+// The q of the range that names a type most exactly, 0 when none does.
+static double type_quality(const char *accept, const char *type) {
   int best = 0;
   double best_quality = 0;
   size_t type_size = type_length(type);
@@ -54,7 +53,30 @@ bool negotiate_accepts(const char *accept, const char *type) {
     }
     accept += span;
   }
-  return best_quality > 0;
+  return best_quality;
+}
+
+bool negotiate_accepts(const char *accept, const char *type) {
+  return !accept || !*accept || type_quality(accept, type) > 0;
+}
+
+bool negotiate_prefers(const char *accept, const char *type, const char *other) {
+  return accept && type_quality(accept, type) > type_quality(accept, other);
+}
+
+// "gzip" itself decides, else "*".
+bool negotiate_takes_gzip(const char *field) {
+  double named = -1, any = 0;
+  while (field && *field) {
+    field += strspn(field, " \t,");
+    size_t span = strcspn(field, ","), length = type_length(field);
+    if (length == 4 && !strncasecmp(field, "gzip", 4))
+      named = quality(field, span);
+    else if (length == 1 && *field == '*')
+      any = quality(field, span);
+    field += span;
+  }
+  return (named >= 0 ? named : any) > 0;
 }
 
 bool negotiate_is_type(const char *content_type, const char *types) {

@@ -11,6 +11,12 @@
 // not matter; the most specific range decides, and q=0 refuses.
 bool negotiate_accepts(const char *accept, const char *type);
 
+// Whether an Accept field gives `type` more weight than `other`: browsers name text/html.
+bool negotiate_prefers(const char *accept, const char *type, const char *other);
+
+// Whether an Accept-Encoding field (NULL: none) takes gzip.
+bool negotiate_takes_gzip(const char *accept_encoding);
+
 // Whether a Content-Type field names one of the space-separated media types, whatever its
 // parameters.
 bool negotiate_is_type(const char *content_type, const char *types);

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "assets.h"
 #include "documents.h"
 #include "infer_http.h"
 #include "job_download.h"
@@ -98,10 +99,13 @@ static void answer_problems(struct request *request, struct answer *answer) {
 
 static const struct route routes[] = {
     {METHOD_GET, "/", ROUTE_OPEN, NULL, NULL, answer_index},
+    {METHOD_GET, "/www/*", ROUTE_OPEN, NULL, NULL, assets_answer_file},
     {METHOD_GET, "/livez", ROUTE_OPEN, NULL, NULL, answer_live},
     {METHOD_GET, "/readyz", ROUTE_OPEN, NULL, NULL, answer_ready},
     {METHOD_GET, "/v1/models", ROUTE_OPEN, NULL, NULL, answer_models},
     {METHOD_GET, "/v1/models/*", ROUTE_OPEN, NULL, NULL, answer_model},
+    {METHOD_GET, "/v1/models/*/decoder", ROUTE_OPEN, "format", NULL, assets_answer_decoder},
+    {METHOD_GET, "/v1/body", ROUTE_OPEN, "format", NULL, assets_answer_body},
     {METHOD_GET, "/metrics", ROUTE_OPEN, NULL, NULL, answer_counts},
     {METHOD_GET, "/problems", ROUTE_OPEN, NULL, NULL, answer_problems},
     {METHOD_GET, "/openapi.json", ROUTE_OPEN, NULL, NULL, document_answer_openapi},
@@ -137,14 +141,20 @@ static json_t *list_links(void) {
   return links;
 }
 
+// The page for browsers, a document for programs.
 static void answer_index(struct request *request, struct answer *answer) {
   const struct server *server = request->server;
+  if (negotiate_prefers(request_header(request, "Accept"), "text/html", "application/json")) {
+    assets_answer_page(request, answer);
+    return;
+  }
   answer_json(answer, 200,
               json_pack("{s:s, s:s, s:s, s:b, s:s, s:o, s:o}", "name", "dsnetd", "version",
                         DSNET_VERSION, "about",
                         "learned soft-tissue motion of skinned bodies, streamed over WebSocket",
                         "ready", server_ready(server), "subprotocol", WIRE_SUBPROTOCOL, "models",
                         describe_models(server), "paths", list_links()));
+  answer_header(answer, "Vary", "Accept");
 }
 
 // Finding ----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "assets.h"
 #include "http.h"
 #include "io/file.h"
 #include "jobs.h"
@@ -245,9 +246,12 @@ int server_new(struct server **out, const struct config *config, const struct mo
   result = load_operator_token(server, error);
   if (result < 0)
     goto fail_token;
-  result = jobs_new(&server->jobs, config, models, error);
+  result = assets_new(&server->assets, models, !config->body, error);
   if (result < 0)
     goto fail_token;
+  result = jobs_new(&server->jobs, config, models, error);
+  if (result < 0)
+    goto fail_jobs;
   result = http_new(&server->http, server, error);
   if (result < 0)
     goto fail_http;
@@ -270,6 +274,8 @@ fail_infer:
   infer_free(server->infer);
 fail_http:
   jobs_free(server->jobs);
+fail_jobs:
+  assets_free(server->assets);
 fail_token:
   uv_loop_close(&server->loop);
   free(server->operator_token);
@@ -295,6 +301,7 @@ void server_free(struct server *server) {
   jobs_free(server->jobs);
   infer_free(server->infer);
   workers_free(server->workers);
+  assets_free(server->assets);
   uv_loop_close(&server->loop);
   free(server->operator_token);
   free(server);

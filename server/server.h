@@ -16,6 +16,7 @@
 #include "models.h"
 #include "workers.h"
 
+struct assets;
 struct http;
 struct jobs;
 
@@ -30,6 +31,7 @@ struct server {
   struct workers *workers;
   struct infer *infer;
   struct http *http;
+  struct assets *assets; // what it answers with that does not change
   struct jobs *jobs;
   struct job_watchers watchers;
   size_t downloads; // of results, at once

@@ -9,8 +9,6 @@ test_packages=(
   clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev git haproxy
   python3 python3-h5py python3-numpy python3-jsonschema python3-websockets python3-yaml chromium
 )
-# Debian's own, unless npm came with another Node, which would not go together with it.
-command -v npm >/dev/null || test_packages+=(nodejs npm)
 
 step() { printf '\n=== %s\n' "$*"; }
 

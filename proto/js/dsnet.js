@@ -102,8 +102,9 @@ export function parseTensors(buffer) {
   const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
   const types = { F32: Float32Array, F16: Uint16Array, U32: Uint32Array, I32: Int32Array, U8: Uint8Array };
   const file = { metadata: JSON.parse(header.__metadata__?.dsnet ?? "{}"), tensors: {} };
-  for (const [name, { dtype, shape, data_offsets: [from, to] }] of Object.entries(header)) {
+  for (const [name, entry] of Object.entries(header)) {
     if (name === "__metadata__") continue;
+    const { dtype, shape, data_offsets: [from, to] } = entry;
     if (!types[dtype]) throw new DsnetError("unsupported", `tensor ${name} is of type ${dtype}`);
     const array = new types[dtype](buffer.slice(start + from, start + to));
     file.tensors[name] = { shape, data: dtype === "F16" ? decodeHalves(array) : array };

@@ -166,6 +166,8 @@ class OpenapiTest(unittest.TestCase):
                      "/v2", "/v2/health/live", "/v2/health/ready"):
             self.ask("GET", path, 200)
         self.ask("GET", "/", 406, Accept="image/png")
+        self.ask("GET", "/", 200, Accept="text/html")
+        self.ask_geometry()
         self.ask("GET", "/v1/models/{model}", 200, "/v1/models/default")
         self.ask("GET", "/v1/models/{model}", 404, "/v1/models/none")
         self.ask("GET", "/v1/sessions", 401)
@@ -175,6 +177,17 @@ class OpenapiTest(unittest.TestCase):
             client.open()
             reply = self.ask("GET", "/v1/sessions", 200, Authorization="Bearer " + TOKEN)
             self.assertEqual(len(reply.json()["sessions"]), 1)
+
+    def ask_geometry(self):
+        for template, path in (("/v1/body", "/v1/body"), ("/v1/models/{model}/decoder", "/v1/models/default/decoder"),
+                               ("/www/{file}", "/www/page.css")):
+            tag = self.ask("GET", template, 200, path).headers["etag"]
+            self.ask("GET", template, 304, path, If_None_Match=tag)
+            if template != "/www/{file}":
+                self.ask("GET", template, 200, path + "?format=json")
+                self.ask("GET", template, 400, path + "?format=xml")
+        self.ask("GET", "/v1/models/{model}/decoder", 404, "/v1/models/none/decoder")
+        self.ask("GET", "/www/{file}", 404, "/www/none")
 
     def post(self, status, path="/v1/jobs", body=None, kind="application/zip", **headers):
         return self.ask("POST", "/v1/jobs", status, path, self.clip if body is None else body, Content_Type=kind,

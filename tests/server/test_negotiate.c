@@ -96,11 +96,37 @@ static void ranges_are_cut_to_the_document_or_ignored(void **state) {
   }
 }
 
+static void browsers_and_programs_are_told_apart(void **state) {
+  (void)state;
+  static const char html[] = "text/html", json[] = "application/json";
+  assert_true(negotiate_prefers("text/html,application/xml;q=0.9,*/*;q=0.8", html, json));
+  assert_true(negotiate_prefers("text/*, application/json;q=0.9", html, json));
+  assert_false(negotiate_prefers(NULL, html, json));
+  assert_false(negotiate_prefers("", html, json));
+  assert_false(negotiate_prefers("*/*", html, json));
+  assert_false(negotiate_prefers("application/json", html, json));
+  assert_false(negotiate_prefers("text/html;q=0.5, application/json", html, json));
+}
+
+static void gzip_is_taken_when_it_is_named_or_all_are(void **state) {
+  (void)state;
+  assert_true(negotiate_takes_gzip("gzip"));
+  assert_true(negotiate_takes_gzip("br, GZIP;q=0.1"));
+  assert_true(negotiate_takes_gzip("*"));
+  assert_false(negotiate_takes_gzip(NULL));
+  assert_false(negotiate_takes_gzip(""));
+  assert_false(negotiate_takes_gzip("identity, br"));
+  assert_false(negotiate_takes_gzip("gzip;q=0, *"));
+  assert_false(negotiate_takes_gzip("gzipped"));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(accept_fields_are_weighed_as_the_standard_says),
       cmocka_unit_test(content_types_are_compared_without_their_parameters),
       cmocka_unit_test(entity_tags_are_found_in_lists),
+      cmocka_unit_test(browsers_and_programs_are_told_apart),
+      cmocka_unit_test(gzip_is_taken_when_it_is_named_or_all_are),
       cmocka_unit_test(ranges_are_cut_to_the_document_or_ignored),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
