@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 test_packages=(
   clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev git haproxy
-  python3 python3-h5py python3-numpy python3-jsonschema python3-websockets python3-yaml chromium
+  python3 python3-h5py python3-numpy python3-jsonschema python3-requests python3-websockets python3-yaml chromium
 )
 
 step() { printf '\n=== %s\n' "$*"; }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The README against the programs: its option table is what dsnetd prints, its Python example streams, and its
+"""The README against the programs: its tables are what dsnetd prints, its Python examples stream and compute, and its
 C example builds against an installed library.
 
     test_readme.py           checks (DSNETD names the server, DSNET_BUILD the build folder)
-    test_readme.py --write   brings the option table up to date
+    test_readme.py --write   brings the tables of options and problems up to date
 """
 import glob
+import json
 import os
 import re
 import subprocess
@@ -14,9 +15,11 @@ import sys
 import tempfile
 import unittest
 
+from jobs import clip
 from ws import Server
 
 README = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../README.md")
+PROBLEMS = re.compile(r"(<!-- problems -->\n)(.*?)(<!-- /problems -->)", re.S)
 TABLE = re.compile(r"(<!-- options -->\n)(.*?)(<!-- /options -->)", re.S)
 
 
@@ -30,9 +33,40 @@ def options():
                           capture_output=True, text=True).stdout
 
 
+def problems():
+    server = Server("--threads", "1")
+    try:
+        rows = json.loads(server.get("/problems").body)["problems"]
+    finally:
+        server.stop()
+    return "| status | type | what it means |\n|---|---|---|\n" + "".join(
+        f"| {row['status']} | `{row['type']}` | {row['title']} |\n" for row in rows)
+
+
 class ReadmeTest(unittest.TestCase):
     def test_the_option_table_is_what_the_server_prints(self):
         self.assertEqual(TABLE.search(read())[2], options(), "run test_readme.py --write")
+
+    def test_the_table_of_problems_is_what_the_server_lists(self):
+        self.assertEqual(PROBLEMS.search(read())[2], problems(), "run test_readme.py --write")
+
+    def test_the_python_example_of_jobs_computes(self):
+        try:
+            import requests  # noqa: F401
+        except ImportError:
+            self.skipTest("the package requests is not installed")
+        example = re.search(r"```python\n([^`]*?/v1/jobs.*?)```", read(), re.S)[1]
+        with tempfile.TemporaryDirectory() as folder:
+            server = Server("--threads", "1", "--data-dir", os.path.join(folder, "data"))
+            try:
+                with open(os.path.join(folder, "walk.npz"), "wb") as file:
+                    file.write(clip(12))
+                example = example.replace("127.0.0.1:8080", f"127.0.0.1:{server.port}")
+                result = subprocess.run([sys.executable, "-c", example + "\nprint(displacement.shape)"], cwd=folder,
+                                        capture_output=True, text=True, timeout=60)
+            finally:
+                self.assertEqual(server.stop(), 0)
+        self.assertEqual((result.stdout, result.stderr), ("(12, 6948, 3)\n", ""))
 
     def test_the_python_example_streams(self):
         try:
@@ -83,6 +117,7 @@ class ReadmeTest(unittest.TestCase):
 if __name__ == "__main__":
     if sys.argv[1:] == ["--write"]:
         text = TABLE.sub(lambda match: match[1] + options() + match[3], read())
+        text = PROBLEMS.sub(lambda match: match[1] + problems() + match[3], text)
         with open(README, "w") as out:
             out.write(text)
     else:
