@@ -126,6 +126,7 @@ static void take_body(struct request *request, const void *data, size_t size,
 const struct route_body infer_body = {
     .types =
         "application/json application/octet-stream application/vnd.sagemaker-triton.binary+json",
+    .untyped = true, // as Triton's client sends it
     .limit = body_limit,
     .begin = begin_body,
     .take = take_body,

@@ -260,6 +260,7 @@ void route_too_large(uint64_t limit, struct answer *answer) {
 static bool check_body(const struct request *request, const struct route_body *body,
                        struct answer *answer) {
   const char *type = request_header(request, "Content-Type");
+  const char *encoding = request_header(request, "Content-Encoding");
   const char *length = request_header(request, "Content-Length");
   bool chunked = request_header(request, "Transfer-Encoding");
   uint64_t limit = body->limit(request->server);
@@ -268,7 +269,9 @@ static bool check_body(const struct request *request, const struct route_body *b
   else if (length && chunked)
     answer_problem(answer, PROBLEM_BAD_REQUEST,
                    "Content-Length and Transfer-Encoding contradict each other");
-  else if (!type || !negotiate_is_type(type, body->types))
+  else if (encoding && strcasecmp(encoding, "identity") != 0)
+    answer_problem(answer, PROBLEM_MEDIA_TYPE, "no Content-Encoding is taken");
+  else if (type ? !negotiate_is_type(type, body->types) : !body->untyped)
     answer_problem(answer, PROBLEM_MEDIA_TYPE, "Content-Type must be one of: %s", body->types);
   else if (length && strtoull(length, NULL, 10) > limit)
     route_too_large(limit, answer);

@@ -27,6 +27,7 @@ enum route_kind {
 // what is still to come of the body is not given to the handler any more.
 struct route_body {
   const char *types; // media types, space-separated; others are refused with 415
+  bool untyped;      // a body without a Content-Type is taken too
   uint64_t (*limit)(const struct server *server); // bytes; more is refused with 413 at once
   // When the header fields are there; sets request->state and release. May be NULL.
   void (*begin)(struct request *request, struct answer *answer);

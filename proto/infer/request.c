@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "infer/request.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "wire/frame.h"
+#include "wire/message.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
 #error "blobs are read as the machine's floats, which must be little-endian"
@@ -38,6 +40,7 @@ struct reader {
   const char *blobs; // what is left of them
   size_t blobs_size;
   size_t max_frames;
+  uint64_t big_sequence; // sequence_id when it is over 2^63 - 1; the document has `true` for it
   char *why;
 };
 
@@ -206,8 +209,9 @@ static enum infer_read read_betas(const struct reader *reader) {
                   INFER_BETAS_MAX);
   enum infer_read outcome = copy_values(reader, BETAS, values);
   for (size_t i = 0; outcome == INFER_READ && i < tensor->count; i++) {
-    if (!isfinite(values[i]))
-      return refuse(reader, "input betas: value %zu is not finite", i);
+    if (!(fabsf(values[i]) <= (float)MESSAGE_BETA_LIMIT))
+      return refuse(reader, "input betas: value %zu is not finite, or is over %g", i,
+                    MESSAGE_BETA_LIMIT);
     if (i < INFER_BETAS)
       reader->request->betas[i] = values[i];
   }
@@ -307,12 +311,15 @@ static enum infer_read read_sequence(const struct reader *reader, const json_t *
   struct infer_request *request = reader->request;
   const json_t *id = json_object_get(parameters, "sequence_id");
   const char *name = json_string_value(id);
-  if (id && !json_is_integer(id) && !name)
+  bool big = reader->big_sequence && json_is_true(id);
+  if (id && !json_is_integer(id) && !name && !big)
     return refuse(reader, "sequence_id must be a whole number or a string");
   if (name && strlen(name) >= INFER_SEQUENCE_SIZE)
     return refuse(reader, "sequence_id: at most %d bytes", INFER_SEQUENCE_SIZE - 1);
   if (name && *name)
     snprintf(request->sequence, sizeof request->sequence, "$%s", name);
+  else if (big)
+    snprintf(request->sequence, sizeof request->sequence, "#%" PRIu64, reader->big_sequence);
   else if (json_is_integer(id) && json_integer_value(id))
     snprintf(request->sequence, sizeof request->sequence, "#%" JSON_INTEGER_FORMAT,
              json_integer_value(id));
@@ -344,6 +351,49 @@ static enum infer_read read_document(struct reader *reader, const json_t *docume
   return outcome == INFER_READ ? read_inputs(reader, json_object_get(document, "inputs")) : outcome;
 }
 
+// Reading ----------------------------------------------------------------------------------------
+
+#define BIG_DIGITS 20 // of 2^64 - 1
+
+// An identifier that fits 64 bits only without a sign, the value of the first "sequence_id": takes
+// it, and writes `true` in its place. A quote inside a string follows a backslash, so this finds
+// members alone.
+static bool take_big_sequence(struct reader *reader, char *json, size_t size) {
+  static const char key[] = "\"sequence_id\"";
+  const size_t length = sizeof key - 1;
+  char *at = json, *end = json + size, digits[BIG_DIGITS + 1] = "";
+  size_t count = 0;
+  while ((at = memmem(at, (size_t)(end - at), key, length)) && at > json && at[-1] == '\\')
+    at++;
+  if (!at)
+    return false;
+  for (at += length; at < end && strchr(" \t\r\n:", *at) && *at; at++)
+    ;
+  while (at + count < end && at[count] >= '0' && at[count] <= '9' && count < BIG_DIGITS) {
+    digits[count] = at[count];
+    count++;
+  }
+  errno = 0;
+  reader->big_sequence = strtoull(digits, NULL, 10);
+  if (errno || reader->big_sequence <= INT64_MAX)
+    return false;
+  memset(at, ' ', count); // 19 digits at least
+  memcpy(at, "true", 4);
+  return true;
+}
+
+// Jansson reads whole numbers up to 2^63 - 1.
+static json_t *load(struct reader *reader, const char *json, size_t size, json_error_t *error) {
+  json_t *document = json_loadb(json, size, JSON_REJECT_DUPLICATES, error);
+  if (document || json_error_code(error) != json_error_numeric_overflow)
+    return document;
+  char *copy = malloc(size);
+  if (copy && take_big_sequence(reader, memcpy(copy, json, size), size))
+    document = json_loadb(copy, size, JSON_REJECT_DUPLICATES, error);
+  free(copy);
+  return document;
+}
+
 enum infer_read infer_request_read(struct infer_request *request, const char *body, size_t size,
                                    size_t json_size, size_t max_frames, char why[INFER_TEXT_SIZE]) {
   *request = (struct infer_request){0};
@@ -356,7 +406,7 @@ enum infer_read infer_request_read(struct infer_request *request, const char *bo
                   json_size, INFER_JSON_MAX);
   reader.blobs = body + json_size;
   reader.blobs_size = size - json_size;
-  json_t *document = json_loadb(body, json_size, JSON_REJECT_DUPLICATES, &error);
+  json_t *document = load(&reader, body, json_size, &error);
   if (!document && json_error_code(&error) == json_error_out_of_memory)
     return no_memory(&reader);
   if (!document)

@@ -90,8 +90,14 @@ static void names_and_numbers_of_sequences_differ(void **state) {
   (void)state;
   static const struct {
     const char *id, *expected;
-  } cases[] = {{"7", "#7"},  {"\"7\"", "$7"}, {"0", ""},
-               {"\"\"", ""}, {"-5", "#-5"},   {"9223372036854775807", "#9223372036854775807"}};
+  } cases[] = {{"7", "#7"},
+               {"\"7\"", "$7"},
+               {"0", ""},
+               {"\"\"", ""},
+               {"-5", "#-5"},
+               {"9223372036854775807", "#9223372036854775807"},
+               {"9223372036854775808", "#9223372036854775808"},
+               {"18446744073709551615 ", "#18446744073709551615"}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     char body[512];
     float pose[INFER_POSE] = {0};
@@ -110,6 +116,26 @@ static void names_and_numbers_of_sequences_differ(void **state) {
     assert_string_equal(request.sequence, cases[i].expected);
     assert_int_equal(request.output_count, INFER_OUTPUT_KINDS);
     infer_request_free(&request);
+  }
+}
+
+static void numbers_over_64_bits_are_refused(void **state) {
+  (void)state;
+  static const char *const cases[] = {
+      "{\"parameters\":{\"sequence_id\":18446744073709551616}}",
+      "{\"parameters\":{\"sequence_id\":184467440737095516150}}",
+      "{\"parameters\":{\"sequence_id\":-9223372036854775809}}",
+      "{\"parameters\":{\"sequence_id\":9223372036854775808.5}}",
+      "{\"parameters\":{\"sequence_id\":true}}",
+      "{\"other\":9223372036854775808,\"parameters\":{\"sequence_id\":7}}",
+      "{\"a\\\"sequence_id\":9223372036854775808}",
+      "{\"inputs\":[9223372036854775808],\"a\":\"sequence_id\"",
+  };
+  struct infer_request request;
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    assert_int_equal(read_copy(&request, cases[i], strlen(cases[i]), strlen(cases[i])),
+                     INFER_MALFORMED);
+    assert_true(strstr(why, "malformed") || strstr(why, "sequence_id"));
   }
 }
 
@@ -150,6 +176,7 @@ int main(void) {
       cmocka_unit_test(a_request_is_read_whole),
       cmocka_unit_test(no_part_of_a_request_is_one),
       cmocka_unit_test(names_and_numbers_of_sequences_differ),
+      cmocka_unit_test(numbers_over_64_bits_are_refused),
       cmocka_unit_test(a_response_reads_back),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
