@@ -41,7 +41,9 @@ static const struct option options[] = {
      100000, NULL, 0,
      "Frames of one request of the Open Inference Protocol; longer clips are for jobs."},
     {"max-infer-bytes", "BYTES", "DSNET_MAX_INFER_BYTES", OPTION_INT, AT(max_infer_bytes),
-     "33554432", 65536, 1073741824, NULL, 0, "Bytes of such a request, and of its response."},
+     "33554432", 65536, 1073741824, NULL, 0,
+     "Bytes of such a request, and of its response. All that are under way take at most eight "
+     "times this; further ones are refused with 503."},
     {"max-sequences", "N", "DSNET_MAX_SEQUENCES", OPTION_INT, AT(max_sequences), "1024", 1, 16384,
      NULL, 0, "Sequences of such requests that are remembered at once, some 8 kB each."},
     {"sequence-idle", "S", "DSNET_SEQUENCE_IDLE", OPTION_REAL, AT(sequence_idle), "60", 0.1, 86400,

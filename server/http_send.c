@@ -105,6 +105,18 @@ static struct MHD_Response *respond_reading(struct exchange *exchange, uint64_t 
   return response;
 }
 
+// A whole body changes hands without a copy: it may have megabytes, and the loop has streams.
+static struct MHD_Response *respond_from_memory(struct answer *answer, uint64_t first,
+                                                uint64_t size) {
+  if (first)
+    return MHD_create_response_from_buffer(size, answer->body + first, MHD_RESPMEM_MUST_COPY);
+  struct MHD_Response *response =
+      MHD_create_response_from_buffer(size, answer->body, MHD_RESPMEM_MUST_FREE);
+  if (response)
+    answer->body = NULL;
+  return response;
+}
+
 // Choosing what is sent --------------------------------------------------------------------------
 
 // What is asked about a document that has an entity tag. `*size` becomes 0 when nothing is sent.
@@ -167,8 +179,7 @@ enum MHD_Result http_send(struct exchange *exchange) {
   if (answer->source.read)
     response = respond_reading(exchange, first, size);
   else
-    response = MHD_create_response_from_buffer(size, answer->body ? answer->body + first : NULL,
-                                               MHD_RESPMEM_MUST_COPY);
+    response = respond_from_memory(answer, first, size);
   enum MHD_Result result = MHD_NO;
   if (response) {
     add_fields(exchange, add_to_response, response);

@@ -138,6 +138,7 @@ static void end_turn(struct infer *infer, struct turn *turn) {
   infer_request_free(&turn->request);
   free(turn->latents);
   free(displacement);
+  infer_hold(infer, job, job->response_size);
   answer(infer, job, job->response ? INFER_DONE : INFER_FAILED,
          job->response ? "" : "out of memory");
 }
@@ -261,15 +262,20 @@ static enum infer_outcome prepare(struct infer *infer, struct turn *turn) {
   if (outcome != INFER_READ)
     return outcome == INFER_NOMEM ? INFER_FAILED : INFER_BAD;
   struct infer_response response = response_to(infer, turn);
-  size_t bound = infer_response_bound(&response);
-  turn->latents = malloc(turn->request.frames * response.latents * sizeof *turn->latents);
-  enum infer_outcome result = turn->latents ? INFER_DONE : INFER_FAILED;
+  size_t bound = infer_response_bound(&response), frames = turn->request.frames;
+  size_t working = frames * (INFER_POSE + 3 + response.latents) * sizeof(float);
+  enum infer_outcome result = INFER_DONE;
   if (bound > (size_t)config->max_infer_bytes) {
     snprintf(job->why, sizeof job->why,
              "the response would have up to %zu bytes, %lld are allowed; ask for fewer frames, "
              "latents, or binary data",
              bound, config->max_infer_bytes);
     result = INFER_TOO_LARGE;
+  } else if (!infer_hold(infer, job, job->held + bound + working)) {
+    result = INFER_BUSY;
+  } else {
+    turn->latents = memory_alloc(frames, response.latents * sizeof *turn->latents);
+    result = turn->latents ? INFER_DONE : INFER_FAILED;
   }
   if (result == INFER_DONE)
     result = find_sequence(infer, turn, job->why);
@@ -281,17 +287,20 @@ static enum infer_outcome prepare(struct infer *infer, struct turn *turn) {
 }
 
 static void begin(struct infer *infer, struct infer_job *job) {
-  static const char *const texts[] = {
-      [INFER_FULL] = "every sequence is taken", [INFER_FAILED] = "out of memory"};
+  static const char *const texts[INFER_FAILED + 1] = {
+      [INFER_FULL] = "every sequence is taken",
+      [INFER_BUSY] = "the requests under way take all the memory they may",
+      [INFER_FAILED] = "out of memory"};
+  size_t body = job->held;
   if (infer->turn_count == ROUND_MAX || (infer->turn_count && infer->turn_model != job->model))
     run_round(infer);
   struct turn turn = {.job = job};
   enum infer_outcome outcome = prepare(infer, &turn);
   free(job->body);
   job->body = NULL;
+  infer_hold(infer, job, outcome == INFER_DONE ? job->held - body : 0);
   if (outcome != INFER_DONE) {
-    answer(infer, job, outcome,
-           outcome == INFER_FULL || outcome == INFER_FAILED ? texts[outcome] : job->why);
+    answer(infer, job, outcome, texts[outcome] ? texts[outcome] : job->why);
     return;
   }
   turn.sequence->busy = true;
@@ -359,7 +368,7 @@ static void on_answered(uv_async_t *async) {
     if (job->done)
       job->done(job->user, job);
     else
-      infer_job_free(job);
+      infer_job_free(infer, job);
   }
 }
 
@@ -412,6 +421,19 @@ int infer_new(struct infer **out, uv_loop_t *loop, const struct config *config,
   return result;
 }
 
+bool infer_hold(struct infer *infer, struct infer_job *job, size_t bytes) {
+  const size_t max = INFER_HELD_MAX * (size_t)infer->config->max_infer_bytes;
+  pthread_mutex_lock(&infer->lock);
+  size_t held = infer->counted.held - job->held + bytes;
+  bool room = bytes <= job->held || held <= max;
+  if (room) {
+    infer->counted.held = held;
+    job->held = bytes;
+  }
+  pthread_mutex_unlock(&infer->lock);
+  return room;
+}
+
 bool infer_submit(struct infer *infer, struct infer_job *job) {
   pthread_mutex_lock(&infer->lock);
   bool room = infer->counted.waiting < WAITING_MAX;
@@ -433,7 +455,8 @@ void infer_abandon(struct infer *infer, struct infer_job *job) {
   job->done = NULL;
 }
 
-void infer_job_free(struct infer_job *job) {
+void infer_job_free(struct infer *infer, struct infer_job *job) {
+  infer_hold(infer, job, 0);
   free(job->body);
   free(job->response);
   free(job);
@@ -456,18 +479,18 @@ void infer_stop(struct infer *infer) {
   uv_close((uv_handle_t *)&infer->answered, NULL);
 }
 
-static void free_jobs(struct infer_job *job) {
+static void free_jobs(struct infer *infer, struct infer_job *job) {
   for (struct infer_job *next; job; job = next) {
     next = job->next;
-    infer_job_free(job);
+    infer_job_free(infer, job);
   }
 }
 
 void infer_free(struct infer *infer) {
   if (!infer)
     return;
-  free_jobs(infer->first);
-  free_jobs(infer->done);
+  free_jobs(infer, infer->first);
+  free_jobs(infer, infer->done);
   sequences_deinit(&infer->sequences);
   for (size_t i = 0; i < infer->models->count; i++) {
     if (infer->scratch)

@@ -8,7 +8,9 @@
 // the model's rate is a multiple.
 //
 // Sequences are bounded in number (--max-sequences), and are forgotten when they ended or had no
-// request for --sequence-idle. All functions are for one thread, that of the server's loop.
+// request for --sequence-idle. Bodies and responses together take at most INFER_HELD_MAX times
+// --max-infer-bytes, however many clients send and however slowly they read. All functions are for
+// one thread, that of the server's loop.
 #ifndef DSNET_SERVER_INFER_H
 #define DSNET_SERVER_INFER_H
 
@@ -21,6 +23,8 @@
 #include "infer/request.h"
 #include "models.h"
 
+#define INFER_HELD_MAX 8
+
 struct infer;
 
 enum infer_outcome {
@@ -28,6 +32,7 @@ enum infer_outcome {
   INFER_BAD,       // the request makes no sense; `why` says why
   INFER_TOO_LARGE, // its response would be larger than is sent
   INFER_FULL,      // every sequence is taken
+  INFER_BUSY,      // requests take all the memory they may
   INFER_FAILED,    // out of memory
 };
 
@@ -44,6 +49,7 @@ struct infer_job {
   char why[INFER_TEXT_SIZE];
   char *response;
   size_t response_size, response_json_size;
+  size_t held; // by infer_hold
   struct infer_job *next;
 };
 
@@ -51,16 +57,21 @@ struct infer_job {
 struct infer_counts {
   uint64_t requests, failed, frames;
   size_t sequences, waiting;
+  size_t held; // bytes of bodies and responses
 };
 
 int infer_new(struct infer **infer, uv_loop_t *loop, const struct config *config,
               const struct models *models, struct dsnet_error *error);
 
+// Counts `bytes` as what a job takes from now on, until infer_job_free. False, with nothing
+// changed, when it takes more than before and that is not to be had.
+bool infer_hold(struct infer *infer, struct infer_job *job, size_t bytes);
+
 // Hands a job over; infer_job_free in `done`. False when so many wait that it is not taken.
 bool infer_submit(struct infer *infer, struct infer_job *job);
 // Nobody waits for a submitted job any more; it will be freed here.
 void infer_abandon(struct infer *infer, struct infer_job *job);
-void infer_job_free(struct infer_job *job);
+void infer_job_free(struct infer *infer, struct infer_job *job);
 
 void infer_counts(struct infer *infer, struct infer_counts *counts);
 

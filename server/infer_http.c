@@ -79,7 +79,7 @@ static void release(void *state) {
   if (exchange->submitted)
     infer_abandon(exchange->request->server->infer, exchange->job);
   else if (exchange->job)
-    infer_job_free(exchange->job);
+    infer_job_free(exchange->request->server->infer, exchange->job);
   free(exchange);
 }
 
@@ -111,6 +111,12 @@ static void take_body(struct request *request, const void *data, size_t size,
     size_t capacity = exchange->capacity ? exchange->capacity : BODY_START;
     while (capacity < needed)
       capacity *= 2;
+    if (!infer_hold(request->server->infer, job, capacity)) {
+      answer_problem(answer, PROBLEM_AT_LIMIT,
+                     "the requests under way take all the memory they may");
+      answer_header(answer, "Retry-After", RETRY_AFTER);
+      return;
+    }
     char *grown = realloc(job->body, capacity);
     if (!grown) {
       answer_problem(answer, PROBLEM_INTERNAL, "out of memory");
@@ -175,6 +181,7 @@ static void answer_done(struct infer_job *job, struct answer *answer) {
     answer_problem(answer, PROBLEM_TOO_LARGE, "%s", job->why);
     break;
   case INFER_FULL:
+  case INFER_BUSY:
     answer_problem(answer, PROBLEM_AT_LIMIT, "%s", job->why);
     answer_header(answer, "Retry-After", RETRY_AFTER);
     break;

@@ -134,6 +134,8 @@ static void write_infer(FILE *out, const struct infer_counts *counts) {
   write_gauge(out, "dsnet_infer_sequences", "Sequences remembered.", (double)counts->sequences);
   write_gauge(out, "dsnet_infer_waiting", "Requests waiting for those under way.",
               (double)counts->waiting);
+  write_gauge(out, "dsnet_infer_held_bytes", "Memory of their bodies and responses.",
+              (double)counts->held);
 }
 
 char *metrics_write(const struct metrics *metrics, const struct metrics_gauges *gauges,

@@ -375,5 +375,64 @@ class Infer(unittest.TestCase):
         self.assert_near(arrays["latent"], self.expected["latent"][:2])
 
 
+class Memory(unittest.TestCase):
+    """The requests of a server that takes 65536 bytes each may hold eight times that."""
+
+    def setUp(self):
+        self.server = Server("--threads", "1", "--max-infer-bytes", "65536")
+        self.addCleanup(self.stop)  # when the connections of the test are closed
+        self.client = Client(self.server)
+        self.inputs = sample(frames=1)
+
+    def stop(self):
+        self.assertEqual(self.server.stop(), 0, self.server.log)
+
+    def held(self):
+        lines = self.server.get("/metrics").body.decode().splitlines()
+        return float(next(line.split()[1] for line in lines if line.startswith("dsnet_infer_held_bytes ")))
+
+    def wait_until_held(self, bytes):
+        end = time.monotonic() + 60
+        while self.held() != bytes and time.monotonic() < end:
+            time.sleep(0.05)
+        self.assertEqual(self.held(), bytes)
+
+    def send_parts(self, sizes):
+        head = (f"POST {INFER} HTTP/1.1\r\nHost: test\r\nContent-Type: application/json\r\n"
+                "Content-Length: 65536\r\n\r\n").encode()
+        connections = [self.server.connect(60) for _ in sizes]
+        for connection, size in zip(connections, sizes):
+            self.addCleanup(connection.close)
+            connection.sendall(head + b" " * size)
+        return connections
+
+    def test_bodies_that_do_not_end_take_so_much_and_no_more(self):
+        connections = self.send_parts([65535] * 8)
+        self.wait_until_held(8 * 65536)
+        answer = self.client.post({"inputs": []})
+        self.assertEqual(answer.status, 503)
+        self.assertIn("retry-after", answer.headers)
+        self.assertIn("memory", json.loads(answer.body)["error"])
+        self.assertEqual(self.server.get("/livez").status, 200)
+        for connection in connections:
+            connection.close()
+        self.wait_until_held(0)
+        _, found = self.client.infer(self.inputs, (), want("latent"))
+        self.assertEqual(found["latent"].shape, (1, Z))
+        self.wait_until_held(0)
+
+    def test_a_response_that_finds_no_room_is_refused(self):
+        self.send_parts([65535] * 7 + [32768])
+        self.wait_until_held(7 * 65536 + 32768)
+        inputs = {name: np.repeat(values, 30, axis=0) for name, values in self.inputs.items() if name != "betas"}
+        for _ in range(3):  # what a refused one took is there again
+            with self.assertRaises(Refused) as caught:
+                self.client.infer(inputs, ("pose", "trans"), want("latent"))
+            self.assertEqual(caught.exception.status, 503, caught.exception.error)
+            self.wait_until_held(7 * 65536 + 32768)
+        _, found = self.client.infer(self.inputs, ("pose", "trans"), want("latent"))
+        self.assertEqual(found["latent"].shape, (1, Z))
+
+
 if __name__ == "__main__":
     unittest.main()
