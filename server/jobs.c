@@ -44,6 +44,7 @@ struct jobs {
   pthread_cond_t news; // a job waits, or the end has come
   bool waiting;        // a job has been announced
   atomic_bool stopping;
+  atomic_uint_fast64_t done, failed, frames;
 };
 
 void job_id_make(char id[JOB_ID_SIZE]) {
@@ -98,15 +99,16 @@ static void discard_result(const struct jobs *jobs, const struct job *job) {
 
 // Says how the job has ended, however long the store takes to keep it. Whether it was told.
 static bool tell_end(struct jobs *jobs, const struct job *job) {
-  while (!jobs->stopping) {
+  for (;;) {
     struct dsnet_error error = {0};
     int result = jobs->store->functions->finish(jobs->store, job, jobs->owner, &error);
     if (result >= 0)
       return result == STORE_OK;
     log_event(LOG_LEVEL_ERROR, "jobs_store", NULL, "%s; trying again", error.text);
+    if (jobs->stopping)
+      return false;
     wait_for_news(jobs, RETRY_EVERY);
   }
-  return false;
 }
 
 static void end_job(struct jobs *jobs, struct job *job, int result,
@@ -129,11 +131,15 @@ static void end_job(struct jobs *jobs, struct job *job, int result,
   }
   job_files_clip(&jobs->files, job->id, path);
   unlink(path);
-  if (result < 0)
+  if (result < 0) {
+    jobs->failed++;
     log_event(LOG_LEVEL_WARN, "job_failed", NULL, "%s: %s", job->id, job->error);
-  else
-    log_event(LOG_LEVEL_INFO, "job_done", NULL, "%s: %llu frames in %.3f s", job->id,
-              (unsigned long long)job->frames, job->finished - job->started);
+    return;
+  }
+  jobs->done++;
+  jobs->frames += job->frames;
+  log_event(LOG_LEVEL_INFO, "job_done", NULL, "%s: %llu frames in %.3f s", job->id,
+            (unsigned long long)job->frames, job->finished - job->started);
 }
 
 static void run_job(struct job_thread *thread) {
@@ -221,6 +227,17 @@ void jobs_expire(struct jobs *jobs) {
   free(ended);
 }
 
+void jobs_count(struct jobs *jobs, struct jobs_counts *counts) {
+  *counts = (struct jobs_counts){
+      .available = !jobs->unavailable[0],
+      .done = jobs->done,
+      .failed = jobs->failed,
+      .frames = jobs->frames,
+  };
+  if (counts->available)
+    jobs->store->functions->waiting(jobs->store, &counts->waiting, NULL);
+}
+
 // Starting and ending ----------------------------------------------------------------------------
 
 static int start_threads(struct jobs *jobs, struct dsnet_error *error) {
@@ -280,13 +297,17 @@ int jobs_new(struct jobs **out, const struct config *config, const struct models
   return 0;
 }
 
-void jobs_free(struct jobs *jobs) {
-  if (!jobs)
-    return;
+void jobs_stop(struct jobs *jobs) {
   pthread_mutex_lock(&jobs->lock);
   jobs->stopping = true;
   pthread_cond_broadcast(&jobs->news);
   pthread_mutex_unlock(&jobs->lock);
+}
+
+void jobs_free(struct jobs *jobs) {
+  if (!jobs)
+    return;
+  jobs_stop(jobs);
   for (size_t i = 0; i < jobs->count; i++)
     pthread_join(jobs->threads[i].thread, NULL);
   if (jobs->store)

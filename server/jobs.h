@@ -18,7 +18,9 @@ struct jobs;
 // want of memory or threads.
 int jobs_new(struct jobs **jobs, const struct config *config, const struct models *models,
              struct dsnet_error *error);
-// Interrupts what is running, which will start anew, and waits for the threads.
+// Interrupts what is running, for a later process to begin anew; nothing is begun any more.
+void jobs_stop(struct jobs *jobs);
+// The same, and waits for the threads.
 void jobs_free(struct jobs *jobs);
 
 // Why there are none, or NULL. When there are, the next two are usable, from any thread.
@@ -32,6 +34,14 @@ void jobs_interrupt(struct jobs *jobs, const char *id);
 
 // Removes jobs that ended longer ago than their time to live, and their files. Waits for the disk.
 void jobs_expire(struct jobs *jobs);
+
+// What this process has done, and how many jobs are queued or running.
+struct jobs_counts {
+  bool available;
+  uint64_t done, failed, frames;
+  size_t waiting;
+};
+void jobs_count(struct jobs *jobs, struct jobs_counts *counts);
 
 // A new identifier.
 void job_id_make(char id[JOB_ID_SIZE]);

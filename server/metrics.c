@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "infer.h"
+#include "jobs.h"
 
 static buckets_bounds latency_bounds = {0.0005, 0.001, 0.002, 0.004, 0.008, 0.0167,
                                         0.033,  0.066, 0.13,  0.5,   2};
@@ -138,8 +139,20 @@ static void write_infer(FILE *out, const struct infer_counts *counts) {
               (double)counts->held);
 }
 
+static void write_jobs(FILE *out, const struct jobs_counts *counts) {
+  write_gauge(out, "dsnet_jobs_available", "Whether jobs are taken: the data folder is usable.",
+              counts->available);
+  write_gauge(out, "dsnet_jobs_waiting", "Jobs queued or running.", (double)counts->waiting);
+  write_counter(out, "dsnet_jobs_done_total", "Jobs computed.", (double)counts->done);
+  write_counter(out, "dsnet_jobs_failed_total", "Jobs whose clip or disk was bad.",
+                (double)counts->failed);
+  write_counter(out, "dsnet_jobs_frames_total", "Frames of the jobs computed.",
+                (double)counts->frames);
+}
+
 char *metrics_write(const struct metrics *metrics, const struct metrics_gauges *gauges,
-                    const struct batcher_counts *counts, const struct infer_counts *infer) {
+                    const struct batcher_counts *counts, const struct infer_counts *infer,
+                    const struct jobs_counts *jobs) {
   char *text = NULL;
   size_t size = 0;
   FILE *out = open_memstream(&text, &size);
@@ -165,6 +178,7 @@ char *metrics_write(const struct metrics *metrics, const struct metrics_gauges *
   write_histogram(out, "dsnet_step_seconds", "Time of a batch, encoding included.",
                   batcher_step_bounds, &counts->step_seconds);
   write_infer(out, infer);
+  write_jobs(out, jobs);
   write_process(out, gauges->started);
   if (fclose(out) == 0)
     return text;

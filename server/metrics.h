@@ -69,9 +69,11 @@ struct metrics_gauges {
 };
 
 struct infer_counts;
+struct jobs_counts;
 
 // The whole text, to be released with free(); NULL when memory is out.
 char *metrics_write(const struct metrics *metrics, const struct metrics_gauges *gauges,
-                    const struct batcher_counts *counts, const struct infer_counts *infer);
+                    const struct batcher_counts *counts, const struct infer_counts *infer,
+                    const struct jobs_counts *jobs);
 
 #endif

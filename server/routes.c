@@ -13,6 +13,7 @@
 #include "job_download.h"
 #include "job_routes.h"
 #include "job_upload.h"
+#include "jobs.h"
 #include "negotiate.h"
 #include "upgrade.h"
 #include "wire/message.h"
@@ -80,7 +81,9 @@ static void answer_counts(struct request *request, struct answer *answer) {
   workers_count(server->workers, &metrics, &gauges, &counts);
   struct infer_counts infer;
   infer_counts(server->infer, &infer);
-  answer_metrics(answer, metrics_write(&metrics, &gauges, &counts, &infer));
+  struct jobs_counts jobs;
+  jobs_count(server->jobs, &jobs);
+  answer_metrics(answer, metrics_write(&metrics, &gauges, &counts, &infer, &jobs));
 }
 
 static void answer_sessions(struct request *request, struct answer *answer) {

@@ -78,6 +78,7 @@ static void finish(struct server *server) {
   server->finishing = true;
   workers_finish(server->workers, DRAIN_CODE, drain_reason);
   job_watchers_sweep(server, true);
+  jobs_stop(server->jobs);
   stop_when_drained(server);
 }
 

@@ -380,6 +380,25 @@ class ResultTest(JobsTest):
         self.assertTrue(any("transfer_timeout" in line for line in self.service.server.log))
 
 
+class CountTest(JobsTest):
+    def metrics(self):
+        text = self.service.get("/metrics").body.decode()
+        return dict(line.split() for line in text.split("\n") if line.startswith("dsnet_jobs"))
+
+    def test_metrics_count_what_was_done(self):
+        before = self.metrics()
+        self.done(clip(30))
+        self.failed(b"x")
+        end = time.monotonic() + 20
+        while time.monotonic() < end and self.metrics()["dsnet_jobs_failed_total"] == before["dsnet_jobs_failed_total"]:
+            time.sleep(0.05)
+        after = self.metrics()
+        for name, more in (("done", 1), ("failed", 1), ("frames", 30)):
+            name = f"dsnet_jobs_{name}_total"
+            self.assertEqual(float(after[name]) - float(before[name]), more, name)
+        self.assertEqual((after["dsnet_jobs_available"], after["dsnet_jobs_waiting"]), ("1", "0"))
+
+
 class LifeTest(JobsTest):
     arguments = ("--job-max-waiting", "5", "--job-ttl", "2.5")
 
