@@ -39,7 +39,8 @@ static const struct option options[] = {
      "streams are refused with 503 until all is calm for three seconds. 1 never refuses."},
     {"max-infer-frames", "N", "DSNET_MAX_INFER_FRAMES", OPTION_INT, AT(max_infer_frames), "600", 1,
      100000, NULL, 0,
-     "Frames of one request of the Open Inference Protocol; longer clips are for jobs."},
+     "Frames of one request of the Open Inference Protocol, at its rate and at the model's; longer "
+     "clips are for jobs."},
     {"max-infer-bytes", "BYTES", "DSNET_MAX_INFER_BYTES", OPTION_INT, AT(max_infer_bytes),
      "33554432", 65536, 1073741824, NULL, 0,
      "Bytes of such a request, and of its response. All that are under way take at most eight "

@@ -218,6 +218,18 @@ static void run_round(struct infer *infer) {
 
 // Beginning a request ----------------------------------------------------------------------------
 
+// What takes long is the model's frames, of which a slow client's pose needs many.
+static bool is_short(const struct infer *infer, const struct turn *turn, float fps, char *why) {
+  double rate = net_config(net_of(infer, turn->job->model))->rate;
+  double frames = (double)turn->request.frames * rate / (double)fps;
+  if (frames <= (double)infer->config->max_infer_frames)
+    return true;
+  snprintf(why, INFER_TEXT_SIZE,
+           "%zu frames at %g fps are %.0f at the model's %g; a request may have %lld",
+           turn->request.frames, (double)fps, frames, rate, infer->config->max_infer_frames);
+  return false;
+}
+
 // The sequence that a request goes on with, or a new one.
 static enum infer_outcome find_sequence(struct infer *infer, struct turn *turn, char *why) {
   const struct infer_request *request = &turn->request;
@@ -232,7 +244,7 @@ static enum infer_outcome find_sequence(struct infer *infer, struct turn *turn, 
   if (found && !request->start) {
     turn->sequence = found;
     if (!request->fps || request->fps == found->fps)
-      return INFER_DONE;
+      return is_short(infer, turn, found->fps, why) ? INFER_DONE : INFER_BAD;
     snprintf(why, INFER_TEXT_SIZE, "fps is %g, the sequence began with %g", (double)request->fps,
              (double)found->fps);
     return INFER_BAD;
@@ -243,8 +255,10 @@ static enum infer_outcome find_sequence(struct infer *infer, struct turn *turn, 
              "long");
     return INFER_BAD;
   }
-  turn->sequence =
-      sequence_new(model, net, request->fps > 0 ? request->fps : (float)net_config(net)->rate);
+  float fps = request->fps > 0 ? request->fps : (float)net_config(net)->rate;
+  if (!is_short(infer, turn, fps, why))
+    return INFER_BAD;
+  turn->sequence = sequence_new(model, net, fps);
   if (!turn->sequence)
     return INFER_FAILED;
   if (!*request->sequence || sequences_keep(&infer->sequences, turn->sequence, request->sequence))

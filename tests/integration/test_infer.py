@@ -290,6 +290,11 @@ class Infer(unittest.TestCase):
         ]
         for inputs, text in cases:
             self.refused(400, text, inputs, (), want("latent"))
+        slow = {"pose": np.zeros((11, 66)), "trans": np.zeros((11, 3)), "fps": np.ones(1)}
+        self.refused(400, "11 frames at 1 fps are 660", slow, (), want("latent"))
+        rate = self.started("slow", {**self.inputs, "fps": np.ones(1)})
+        slow.pop("fps")
+        self.refused(400, "11 frames at 1 fps are 660", slow, (), want("latent"), rate)
         self.refused(400, "pose: frame 1", {"pose": nan, "trans": trans}, ("pose",), want("latent"))
         self.refused(400, "output nothing", {"pose": pose, "trans": trans}, (), want("nothing"))
         self.refused(400, "twice", {"pose": pose, "trans": trans}, (), want("latent", "latent"))
