@@ -116,6 +116,9 @@ static const struct option options[] = {
      "debug|info|warn|error", 0, "Least severe events that are logged."},
     {"check-config", NULL, NULL, OPTION_FLAG, AT(check_config), NULL, 0, 0, NULL, 0,
      "Load the body and the models, report, and exit."},
+    {"healthcheck", NULL, NULL, OPTION_FLAG, AT(healthcheck), NULL, 0, 0, NULL, 0,
+     "Ask the server of these settings on this machine whether it is ready, and exit: 0 when it "
+     "is."},
     {"print-config", NULL, NULL, OPTION_FLAG, AT(print_config), NULL, 0, 0, NULL, 0,
      "Print the settings in effect and exit."},
     {"options-markdown", NULL, NULL, OPTION_FLAG, AT(options_markdown), NULL, 0, 0, NULL, 0,

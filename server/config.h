@@ -41,7 +41,7 @@ struct config {
   double job_ttl;                     // seconds
   struct option_list allowed_origins; // empty: any
   const char *log_level;
-  bool check_config, print_config, options_markdown, version;
+  bool check_config, healthcheck, print_config, options_markdown, version;
 };
 
 extern const struct option_table config_options;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "config.h"
+#include "healthcheck.h"
 #include "log.h"
 #include "models.h"
 #include "server.h"
@@ -68,6 +69,11 @@ int main(int argc, char **argv) {
   if (outcome < 0)
     status = fail(EXIT_USAGE, &error);
   if (outcome != OPTIONS_PARSED || print_only(&config)) {
+    config_free(&config);
+    return status;
+  }
+  if (config.healthcheck) {
+    status = healthcheck(&config, &error) < 0 ? fail(EXIT_FAILED, &error) : EXIT_OK;
     config_free(&config);
     return status;
   }

@@ -6,9 +6,12 @@ cd "$(dirname "$0")/.."
 . deploy/packages.sh
 
 test_packages=(
-  clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev git haproxy
+  clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev git haproxy openssl prometheus
   python3 python3-h5py python3-numpy python3-jsonschema python3-requests python3-websockets python3-yaml chromium
 )
+
+# Any kubectl will do.
+command -v kubectl >/dev/null || test_packages+=(kubernetes-client)
 
 step() { printf '\n=== %s\n' "$*"; }
 
