@@ -10,6 +10,7 @@
 #include "infer/response.h"
 
 #define BODY_START    4096
+#define BLOCK         65536 // of a response, sent at once
 #define LENGTH_HEADER "Inference-Header-Content-Length"
 
 // A request from its header fields to its answer.
@@ -161,18 +162,31 @@ static bool read_json_size(const struct request *request, struct infer_job *job,
   return false;
 }
 
-static void answer_done(struct infer_job *job, struct answer *answer) {
+static ssize_t read_response(void *user, uint64_t offset, char *data, size_t size) {
+  const struct infer_job *job = user;
+  size_t rest = job->response_size - (size_t)offset;
+  size_t part = size < rest ? size : rest;
+  memcpy(data, job->response + offset, part);
+  return (ssize_t)part;
+}
+
+// The job lives as long as the request. Its response is sent in blocks, each with its own time to
+// be taken: the whole may be megabytes, and the client slow.
+static void answer_response(struct infer_job *job, struct answer *answer) {
+  const struct answer_source source = {.read = read_response, .user = job};
   char length[24];
+  bool binary = job->response_json_size != job->response_size;
+  answer_stream(answer, binary ? "application/octet-stream" : "application/json",
+                job->response_size, NULL, &source, BLOCK);
+  snprintf(length, sizeof length, "%zu", job->response_json_size);
+  if (binary)
+    answer_header(answer, LENGTH_HEADER, length);
+}
+
+static void answer_done(struct infer_job *job, struct answer *answer) {
   switch (job->outcome) {
   case INFER_DONE:
-    answer_bytes(answer, 200,
-                 job->response_json_size == job->response_size ? "application/json"
-                                                               : "application/octet-stream",
-                 job->response, job->response_size);
-    job->response = NULL;
-    snprintf(length, sizeof length, "%zu", job->response_json_size);
-    if (job->response_json_size != job->response_size)
-      answer_header(answer, LENGTH_HEADER, length);
+    answer_response(job, answer);
     break;
   case INFER_BAD:
     answer_problem(answer, PROBLEM_BAD_REQUEST, "%s", job->why);

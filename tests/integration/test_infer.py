@@ -380,6 +380,27 @@ class Infer(unittest.TestCase):
         self.assert_near(arrays["latent"], self.expected["latent"][:2])
 
 
+class Slow(unittest.TestCase):
+    def test_a_slow_reader_has_time_for_each_block_not_for_the_whole(self):
+        server = Server("--threads", "1", "--transfer-timeout", "3")
+        self.addCleanup(lambda: self.assertEqual(server.stop(), 0, server.log))
+        inputs = [tensor(name, np.zeros((150, size)), True) for name, size in (("pose", 66), ("trans", 3))]
+        text = json.dumps({"inputs": [item for item, _ in inputs],
+                           "outputs": want("displacement", binary_data=True)}).encode()
+        body = text + b"".join(blob for _, blob in inputs)
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+            connection.settimeout(60)
+            connection.connect((server.host, server.port))
+            connection.sendall((f"POST {INFER} HTTP/1.1\r\nHost: test\r\nConnection: close\r\nContent-Length: "
+                                f"{len(body)}\r\nInference-Header-Content-Length: {len(text)}\r\n\r\n").encode() + body)
+            taken, begin = 0, time.monotonic()
+            while part := connection.recv(65536):
+                taken += len(part)
+                time.sleep(max(0, begin + 8 * taken / (150 * V * 12) - time.monotonic()))  # 8 seconds in all
+            self.assertGreater(taken, 150 * V * 12)
+
+
 class Memory(unittest.TestCase):
     """The requests of a server that takes 65536 bytes each may hold eight times that."""
 

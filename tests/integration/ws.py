@@ -101,13 +101,14 @@ class Answer:
             self.headers[name.strip().lower()] = value.strip()
         self.body = b""
         if self.status != 101:
-            self.body = self.rest
-            length = int(self.headers.get("content-length", 0))
-            while len(self.body) < length:
+            parts, missing = [self.rest], int(self.headers.get("content-length", 0)) - len(self.rest)
+            while missing > 0:
                 part = connection.recv(65536)
                 if not part:
                     break
-                self.body += part
+                parts.append(part)
+                missing -= len(part)
+            self.body = b"".join(parts)
 
 
 def handshake(**changes):
