@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // proto/js/dsnet.js in Node against a real dsnetd.
 import assert from "node:assert/strict";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { promisify } from "node:util";
 
-import { connect, decodeFrame, DsnetError, encodePose, explain } from "../../proto/js/dsnet.js";
+import { connect, decodeFrame, DsnetError, encodePose, explain, fetchTensors } from "../../proto/js/dsnet.js";
+import { Skin } from "../../server/www/src/skin.js";
 import { load, Server } from "./server.mjs";
 
 const { WebSocket } = load("ws");
@@ -47,6 +50,26 @@ test("every pose is answered in order, and the encodings agree", async () => {
     other.stream.close();
   }
   f32.close();
+});
+
+test("latents expanded and skinned here are the server's displacements and vertices", async () => {
+  const [body, decoder] = await Promise.all(["v1/body", "v1/models/default/decoder"].map((path) => fetchTensors(server.page + path)));
+  const skin = new Skin(body, decoder), betas = [1, 2, -1, 0.5];
+  const got = {};
+  for (const output of ["latent", "displacement", "vertices"]) {
+    const { stream: one, results } = await stream({ betas, output });
+    got[output] = results.at(-1).data;
+    one.close();
+  }
+  skin.shape(betas);
+  skin.pose(...pose(FRAMES - 1));
+  const displacement = skin.decode("latent", got.latent), positions = new Float32Array(displacement.length);
+  const normals = new Float32Array(displacement.length);
+  assert.ok(far(displacement, got.displacement) < 1e-6);
+  skin.skin(displacement, 1, positions, normals);
+  assert.ok(far(positions, got.vertices) < 1e-5, `${far(positions, got.vertices)} m`);
+  for (let i = 0; i < normals.length; i += 3)
+    assert.ok(Math.abs(Math.hypot(...normals.subarray(i, i + 3)) - 1) < 1e-4);
 });
 
 test("a shape sent midway is that of the poses after it", async () => {
@@ -106,6 +129,19 @@ for (const signal of ["SIGTERM", "SIGKILL"])
     await replica.stop();
     rmSync(folder, { recursive: true });
   });
+
+test("the README's example runs", async () => {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+  const folder = mkdtempSync(join(tmpdir(), "dsnet-")), path = join(folder, "example.mjs");
+  const example = /```js\n(.*?)```/s.exec(readme)[1].replace("127.0.0.1:8080", `127.0.0.1:${server.port}`)
+    .replace("./proto/js/dsnet.js", new URL("../../proto/js/dsnet.js", import.meta.url).href);
+  const old = `import { createRequire } from "node:module";
+    globalThis.WebSocket ??= createRequire(process.env.DSNET_NODE_MODULES)("ws").WebSocket;\n`;
+  writeFileSync(path, old + example);
+  const { stdout } = await promisify(execFile)(process.execPath, [path]);
+  assert.match(stdout, /^\d+ vertices, [1-9]\d*\.\d+ mm at most\n$/);
+  rmSync(folder, { recursive: true });
+});
 
 test("refusals carry the protocol's codes", async () => {
   await assert.rejects(connect(server.stream, { WebSocket, model: "nobody" }), { code: "no_model" });

@@ -12,6 +12,7 @@ const base = new URL(".", location.href);
 const streamUrl = new URL("v1/stream", base).href.replace(/^http/, "ws");
 const settings = new URLSearchParams(location.search);
 const RANGES = [2, 5, 10, 20, 40, 80]; // millimetres that the legend may span
+const HIGHS = 180; // frames that the legend looks back
 const RETRY_MS = 4000;
 
 // Messages ---------------------------------------------------------------------------------------------------
@@ -44,7 +45,7 @@ function setStatus(state, text) {
 
 const worker = new Worker(new URL("worker.js", import.meta.url), { type: "module" });
 const meter = new Meter($("spark"));
-let view, gain = 1, busy = false, waiting = null, last = null, range = 0;
+let view, gain = 1, busy = false, waiting = null, last = null, range = 0, highs = [];
 
 // Gives a result to the worker, or keeps it until the worker has finished the one before.
 function present(item) {
@@ -59,9 +60,13 @@ function present(item) {
   worker.postMessage({ id: index, frame: { kind: frame.kind, data: frame.data }, pose, trans: [0, 0, trans[2]], betas, gain });
 }
 
+// The legend spans what the last seconds have shown, but for single frames that stand out.
 function fitLegend(high) {
-  const wanted = RANGES.find((most) => most >= 1000 * high) ?? RANGES.at(-1);
-  if (wanted <= range) return;
+  highs.push(high);
+  if (highs.length > HIGHS) highs.shift();
+  const usual = [...highs].sort((a, b) => a - b)[Math.floor(0.9 * (highs.length - 1))];
+  const wanted = RANGES.find((most) => most >= 1000 * usual) ?? RANGES.at(-1);
+  if (wanted === range || (wanted < range && highs.length < HIGHS)) return;
   range = wanted;
   view.set({ range: range / 1000 });
   $("tick-half").textContent = range / 2;
@@ -107,8 +112,9 @@ const player = new Player(streamUrl, {
         "Connected again: the server could not open the state token, so the motion began anew.", { note: true });
       lost = false;
     } else if (state === "waiting") {
-      lost = true;
       setStatus("waiting", "reconnecting");
+      if (lost) return; // the first reason is the one that tells
+      lost = true;
       say(error.closeCode === 1012 ? "The server is restarting. The stream is taken up again as soon as it is back." :
         "The connection is lost. Trying to take the stream up again …");
     } else if (error?.closeCode !== 1000) {
@@ -138,7 +144,7 @@ async function open() {
 
 function setClip(clip) {
   player.clip = clip;
-  range = 0;
+  highs = [];
   document.title = `DSNet – ${clip.name}`;
   return open();
 }
@@ -195,7 +201,7 @@ function setShape(betas) {
     input.nextElementSibling.textContent = Number(input.value).toFixed(1);
     return Number(input.value);
   });
-  range = 0;
+  highs = [];
   refresh();
 }
 
@@ -229,10 +235,10 @@ const cameraKeys = {
 
 function listenToKeys() {
   addEventListener("keydown", (event) => {
-    const target = event.target, button = target.closest("button, input, select, a, [role=slider]");
-    if (event.ctrlKey || event.metaKey || event.altKey || button || !keys[event.key]) return;
+    const { target, key } = event, own = target.closest("button, select, a, [role=slider], input:not([type=range])");
+    if (event.ctrlKey || event.metaKey || event.altKey || own || !keys[key] || (key === "Home" && target.type === "range")) return;
     event.preventDefault();
-    keys[event.key]();
+    keys[key]();
   });
   $("view").addEventListener("keydown", (event) => {
     if (!cameraKeys[event.key]) return;

@@ -8,7 +8,7 @@ import {
 } from "three";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 
-const HOME = new Vector3(1.0, 1.3, 4.15), TARGET = new Vector3(0, 0.9, 0);
+const HOME = new Vector3(1.05, 1.3, 4.35), TARGET = new Vector3(0, 0.9, 0);
 const BOTTOM = 96; // pixels under which the picture is covered by controls
 const CLAY = 0xc7b3a3;
 
@@ -60,7 +60,7 @@ function floor() {
 }
 
 function lights(scene) {
-  const key = new DirectionalLight(0xfff1e0, 2.7), rim = new DirectionalLight(0xa9c8ff, 2.6);
+  const key = new DirectionalLight(0xfff1e0, 2.7), rim = new DirectionalLight(0xa9c8ff, 1.7);
   const fill = new DirectionalLight(0xdfe9ff, 0.5);
   key.position.set(2.2, 3.6, 2.6);
   rim.position.set(-2.4, 2.4, -2.8);
@@ -68,6 +68,7 @@ function lights(scene) {
   key.castShadow = true;
   key.shadow.mapSize.set(1024, 1024);
   key.shadow.radius = 5;
+  key.shadow.intensity = 0.7;
   key.shadow.bias = -0.0004;
   key.shadow.normalBias = 0.012;
   Object.assign(key.shadow.camera, { left: -1.6, right: 1.6, top: 2.4, bottom: -1.2, near: 1, far: 9 });
