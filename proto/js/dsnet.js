@@ -161,7 +161,8 @@ class Stream {
     this.bytesIn = 0;
     this.bytesOut = 0;
     this.reconnects = 0;
-    this.checkpoint_ = options.resume ? { seq: options.resumeSeq, token: options.resume } : null;
+    // What a lost connection goes on from: { seq, token }, or null when there is none or its token was refused.
+    this.lastCheckpoint = options.resume ? { seq: options.resumeSeq, token: options.resume } : null;
     this.nextSeq = options.resumeSeq + 1;
     this.answered = options.resumeSeq;  // the last seq that has been answered
     this.log = [];            // what went out after the last checkpoint: { seq, data }; seq -1 for text
@@ -258,7 +259,7 @@ class Stream {
       socket.onopen = () => socket.send(JSON.stringify({
         type: "open", model, betas: [...betas], fps, up, output, encoding, delivery,
         checkpoint_every: this.options.checkpointEvery,
-        ...(this.checkpoint_ && { resume: this.checkpoint_.token }),
+        ...(this.lastCheckpoint && { resume: this.lastCheckpoint.token }),
       }));
       socket.onerror = () => {}; // a close follows, and tells as much
       socket.onclose = ({ code, reason }) => {
@@ -317,10 +318,10 @@ class Stream {
   }
 
   _takeCheckpoint({ seq, token }) {
-    this.checkpoint_ = { seq, token };
+    this.lastCheckpoint = { seq, token };
     const last = this.log.findIndex((entry) => entry.seq === seq);
     if (last >= 0) this.log.splice(0, last + 1);
-    this.options.oncheckpoint?.(this.checkpoint_);
+    this.options.oncheckpoint?.(this.lastCheckpoint);
   }
 
   _answer(seq) {
@@ -345,7 +346,7 @@ class Stream {
       } catch (refused) {
         error = refused;
         // A token that no key opens means starting anew with what is still there.
-        if (/_token$|^wrong_model$/.test(refused.code)) this.checkpoint_ = null;
+        if (/_token$|^wrong_model$/.test(refused.code)) this.lastCheckpoint = null;
         else if (!/^(closed|unreachable|overloaded|internal)$/.test(refused.code)) break;
         this.options.onstate?.("waiting", refused);
       }

@@ -5,6 +5,8 @@ import gzip
 import json
 import os
 import pathlib
+import re
+import shutil
 import struct
 import subprocess
 import tempfile
@@ -14,6 +16,7 @@ import numpy as np
 
 from ws import Client, Server, pose_frame
 
+ROOT = pathlib.Path(__file__).parents[2]
 BROWSER = "Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
 TYPES = {"F32": "<f4", "F16": "<f2", "U32": "<u4", "I32": "<i4", "U8": "u1"}
 
@@ -69,10 +72,28 @@ class AssetsTest(unittest.TestCase):
             part = self.server.get(path, headers=["Range: bytes=8-19"])
             self.assertEqual((part.status, part.body), (206, plain.body[8:20]))
 
+    def test_without_npm_a_plain_page_says_what_is_missing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            tools = pathlib.Path(folder) / "bin"
+            tools.mkdir()
+            for name in ("bash", "dirname", "mkdir", "sed", "cp"):
+                (tools / name).symlink_to(shutil.which(name))
+            out = pathlib.Path(folder) / "www"
+            built = subprocess.run([tools / "bash", ROOT / "server/www/build.sh", out], env={"PATH": str(tools)},
+                                   capture_output=True, text=True)
+            self.assertEqual(built.returncode, 0, built.stderr)
+            self.assertIn("npm was not there", built.stderr)
+            page = (out / "index.html").read_text()
+            self.assertIn("npm was not there", page)
+            self.assertNotIn("<script", page)
+            self.assertEqual((out / "page.js").read_bytes(), b"")
+            for path in re.findall(r'href="([^"]+)"', page):
+                self.assertEqual(self.server.get("/" + path).status, 200, path)
+
     def test_the_body_is_the_one_the_tool_builds_on(self):
         metadata, arrays = tensors(self.server.get("/v1/body").body)
         self.assertEqual(metadata, json.loads(self.server.get("/v1/body?format=json").body))
-        with np.load(pathlib.Path(__file__).parents[2] / "model/builtin/body.npz") as body:
+        with np.load(ROOT / "model/builtin/body.npz") as body:
             np.testing.assert_array_equal(arrays["v_template"], body["v_template"])
             np.testing.assert_array_equal(arrays["shapedirs"], body["shapedirs"])
             np.testing.assert_array_equal(arrays["faces"], body["f"])
@@ -106,7 +127,7 @@ class AssetsTest(unittest.TestCase):
         tool = pathlib.Path(os.environ["DSNET_BUILD"]) / "model/tool/dsnet"
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder)
-            with np.load(pathlib.Path(__file__).parents[2] / "model/builtin/body.npz") as body:
+            with np.load(ROOT / "model/builtin/body.npz") as body:
                 arrays = dict(body)
             arrays["posedirs"] = np.zeros((len(arrays["v_template"]), 3, 207), "f4")
             arrays["posedirs"][5, 1, 7] = 0.25

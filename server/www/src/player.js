@@ -34,7 +34,7 @@ export class Player {
       onstate: (state, error) => {
         if (generation !== this.generation) return;
         if (state === "open" && this.stream) pending.forEach((entry) => { entry.late = true; });
-        this.on.state(state, error, this.stream?.checkpoint_ != null);
+        this.on.state(state, error, this.stream?.lastCheckpoint != null);
       },
     });
     if (generation !== this.generation) return stream.close();
