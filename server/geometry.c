@@ -46,13 +46,13 @@ static json_t *describe_tensors(const struct tensors *tensors, json_t *descripti
   for (size_t i = 0; i < tensors->count; i++) {
     const struct tensor *tensor = &tensors->items[i];
     json_t *shape = json_array();
+    size_t end = offset + tensor->bytes;
     for (size_t d = 0; d < 3 && tensor->shape[d]; d++)
       json_array_append_new(shape, json_integer((json_int_t)tensor->shape[d]));
     json_object_set_new(header, tensor->name,
                         json_pack("{s:s, s:o, s:[I, I]}", "dtype", tensor->type, "shape", shape,
-                                  "data_offsets", (json_int_t)offset,
-                                  (json_int_t)(offset + tensor->bytes)));
-    offset += tensor->bytes;
+                                  "data_offsets", (json_int_t)offset, (json_int_t)end));
+    offset = end;
   }
   bool whole = header && json_object_size(header) == tensors->count + 1;
   free(text);

@@ -10,9 +10,8 @@ void sequences_init(struct sequences *sequences, size_t max) {
 }
 
 void sequences_deinit(struct sequences *sequences) {
-  while (sequences->first) {
-    struct sequence *sequence = sequences->first;
-    sequences_drop(sequences, sequence);
+  for (struct sequence *sequence = sequences->first, *next; sequence; sequence = next) {
+    next = sequence->next;
     sequence_free(sequence);
   }
 }
