@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 . deploy/packages.sh
 
 test_packages=(
-  clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev git haproxy openssl prometheus
+  clang clang-format clang-tidy libclang-rt-14-dev libcmocka-dev dpkg-dev git haproxy openssl prometheus
   python3 python3-h5py python3-numpy python3-jsonschema python3-requests python3-websockets python3-yaml chromium
 )
 

@@ -62,6 +62,24 @@ class Deploy(unittest.TestCase):
             unit.write_text(text.replace("/usr/bin/dsnetd", os.environ["DSNETD"]).replace("Documentation=man:dsnetd(1)\n", ""))
             run(tool("systemd-analyze"), "verify", "--recursive-errors=no", unit)
 
+    @need("dpkg-shlibdeps")
+    @unittest.skipIf(os.environ.get("DSNET_SANITIZE"), "a package is made of a plain build")
+    def test_the_debian_package_has_programs_manuals_and_the_unit(self):
+        with tempfile.TemporaryDirectory() as folder:
+            run("cpack", "-G", "DEB", "-B", folder, cwd=os.environ["DSNET_BUILD"])
+            package, = pathlib.Path(folder).glob("dsnet_*.deb")
+            listed = {line.split()[-1] for line in run("dpkg-deb", "-c", package).splitlines()}
+            run("dpkg-deb", "-x", package, f"{folder}/root")
+            manual = (pathlib.Path(folder) / "root/usr/share/man/man1/dsnetd.1").read_text()
+            version = run(f"{folder}/root/usr/bin/dsnetd", "--version")
+        for path in ("bin/dsnetd", "bin/dsnet", "bin/dsnet-stream", "lib/systemd/system/dsnetd.service",
+                     "share/man/man1/dsnetd.1", "share/man/man1/dsnet.1", "share/man/man1/dsnet-stream.1",
+                     "share/doc/dsnet/copyright"):
+            self.assertIn("./usr/" + path, listed)
+        self.assertIn(version.split()[1], manual)
+        for setting in settings():
+            self.assertIn(setting, manual)
+
     def test_alerts_and_dashboard_ask_for_metrics_that_exist(self):
         server = Server("--threads", "1")
         try:
