@@ -160,6 +160,19 @@ test("a dropped AMASS clip plays, and what is none is refused", () => visit("", 
   }
 }));
 
+test("a model by any other name is shown as well", async () => {
+  const file = new URL("../../model/builtin/model.safetensors", import.meta.url).pathname;
+  const named = await Server.start(["--threads", "1", "--model", `flesh=${file}`]);
+  try {
+    await visit("?model=nobody", async (page) => {
+      await framesAfter(page, 3);
+      assert.ok(skin(await picture(page), 0.5, 1) > 0.03);
+    }, { at: named });
+  } finally {
+    await named.stop();
+  }
+});
+
 test("a full server is a banner, and a place that falls free is taken", async () => {
   const full = await Server.start(["--threads", "1", "--max-sessions", "1"]);
   try {

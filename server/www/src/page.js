@@ -336,9 +336,17 @@ function turn(now) {
   requestAnimationFrame(turn);
 }
 
+// The model that the address asks for, else the one called "default", else the first.
+async function pickModel() {
+  const answer = await fetch(new URL("v1/models", base));
+  const names = (await answer.json()).models.map((model) => model.name);
+  return [settings.get("model"), "default", names[0]].find((name) => names.includes(name));
+}
+
 async function loadGeometry() {
+  player.model = await pickModel();
   const [body, decoder] = await Promise.all(
-    ["v1/body", "v1/models/default/decoder"].map((path) => fetchTensors(new URL(path, base))));
+    ["v1/body", `v1/models/${encodeURIComponent(player.model)}/decoder`].map((path) => fetchTensors(new URL(path, base))));
   makeShapes(body.metadata);
   view.setBody(body.metadata.vertices, body.tensors.faces.data);
   worker.postMessage({ type: "body", body, decoder });

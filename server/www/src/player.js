@@ -16,6 +16,7 @@ export class Player {
     this.speed = 1;
     this.clip = null;
     this.betas = [];
+    this.model = "default";
     this.encoding = "latent";
     this.stream = null;
     this.generation = 0;
@@ -27,7 +28,7 @@ export class Player {
     const generation = ++this.generation, latent = this.encoding === "latent";
     const pending = new Map();
     const stream = await connect(this.url, {
-      betas: this.betas, fps: this.clip.fps, delivery: "latest", reconnect: RECONNECT_SECONDS,
+      model: this.model, betas: this.betas, fps: this.clip.fps, delivery: "latest", reconnect: RECONNECT_SECONDS,
       output: latent ? "latent" : "displacement", encoding: latent ? "f32" : this.encoding,
       onframe: (frame) => this.take(frame, pending),
       onrefused: (error) => this.on.refused(error),
